@@ -1,0 +1,28 @@
+"""The `switchboard` command. One file per group of commands; the work is done by the parts they start."""
+
+import typer
+
+import switchboard
+from switchboard.cli import config, run
+
+
+def build() -> typer.Typer:
+    app = typer.Typer(
+        help="A self-hosted WhatsApp orchestrator.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,  # they would print local variables, secrets among them
+    )
+    run.register(app)
+    config.register(app)
+    app.command("version")(version)
+    return app
+
+
+def version() -> None:
+    """Print the version."""
+    typer.echo(switchboard.__version__)
+
+
+def main() -> None:
+    build()()
