@@ -1,0 +1,81 @@
+"""Accounts and the sessions that send for them."""
+
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from switchboard.domain.accounts import FOREVER
+from switchboard.domain.errors import SessionNotFound, SessionNotLinked
+from switchboard.domain.trust import Overrides
+from switchboard.store.client import Redis, store_errors
+from switchboard.store.keys import Keys
+from switchboard.store.scripts import Scripts
+from switchboard.store.views import AccountView, account_view, write_overrides
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    id: str
+    status: str
+    phone: str | None
+
+
+class Accounts:
+    def __init__(self, client: Redis, keys: Keys, scripts: Scripts, default_zone: ZoneInfo) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+        self._zone = default_zone
+
+    async def register(self, session: str, now: int) -> None:
+        """Make a session known. Repeating it changes nothing."""
+        async with store_errors():
+            await self._client.hsetnx(self._keys("session", session), "createdAt", str(now))
+            await self._client.hsetnx(self._keys("session", session), "status", "starting")
+            await self._client.sadd(self._keys("sessions"), session)
+
+    async def session(self, session: str) -> Session | None:
+        async with store_errors():
+            status, phone = await self._client.hmget(self._keys("session", session), ["status", "phone"])
+        return Session(session, status, phone) if status else None
+
+    async def sessions_of(self, phone: str) -> set[str]:
+        async with store_errors():
+            return set(await self._client.smembers(self._keys("account_sessions", phone)))
+
+    async def look(self, *, now: int, session: str = "", phone: str = "") -> AccountView:
+        """The account of a session, or of a phone; SessionNotFound or SessionNotLinked if there is none."""
+        outcome, *view = await self._scripts.run("account", session, phone, now)
+        if outcome == "NOT_LINKED":
+            raise SessionNotLinked(session)
+        if outcome == "NOT_FOUND":
+            raise SessionNotFound(session or phone)
+        return account_view(view[0], self._zone)
+
+    async def connect(self, session: str, phone: str, now: int) -> None:
+        if await self._scripts.run("connect", session, phone, now) == -1:
+            raise SessionNotFound(session)
+
+    async def disconnect(self, session: str, now: int, status: str = "disconnected", reason: str = "") -> None:
+        if not await self._scripts.run("disconnect", session, status, reason, now):
+            raise SessionNotFound(session)
+
+    async def ping(self, session: str, now: int) -> None:
+        async with store_errors():
+            await self._client.hset(self._keys("session", session), "lastPing", str(now))
+
+    async def override(self, phone: str, overrides: Overrides, zone: str | None, now: int) -> None:
+        """Replace the figures a person set for this account."""
+        await self._adjust(phone, now, {"overrides": write_overrides(overrides), "tz": zone or ""}, revise=True)
+
+    async def pause(self, phone: str, until: int | None, now: int) -> None:
+        """No sending until a moment, or until it is resumed."""
+        await self._adjust(phone, now, {"paused": str(FOREVER if until is None else until)})
+
+    async def resume(self, phone: str, now: int) -> None:
+        """A person says it may send again: ends a pause and a restriction."""
+        await self._adjust(phone, now, {"paused": "", "restricted": ""})
+
+    async def _adjust(self, phone: str, now: int, values: dict[str, str], revise: bool = False) -> None:
+        flat = [part for pair in values.items() for part in pair]
+        if not await self._scripts.run("adjust", phone, now, int(revise), *flat):
+            raise SessionNotFound(phone)

@@ -1,0 +1,91 @@
+"""Every key of the store: its name, type, life and owner. Nothing else may make up a key.
+
+The Lua scripts get their key functions from this catalogue too (`lua_prelude`), so the two can't differ.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    name: str
+    pattern: str  # `{}` stands for the one thing the key belongs to
+    type: str
+    life: str
+    owner: str
+    holds: str
+
+
+CATALOGUE = (
+    Key("message", "message:{}", "hash", "until ended, then MESSAGE_RETENTION_DAYS", "all moves",
+        "one message: text, recipient, status, place, attempts, times"),
+    Key("queue", "queue:session:{}", "zset", "while messages wait", "enqueue, release, route, dispatch",
+        "message ids of one account (by phone), in the order they leave"),
+    Key("scheduled", "queue:scheduled", "zset", "while messages wait", "enqueue, fail, dispatch, release",
+        "message id by the moment it is due: scheduled, waiting for a retry, or for its recipient's hours"),
+    Key("scheduled_seq", "queue:scheduled:seq", "string", "for ever", "enqueue, fail, dispatch",
+        "running number that orders messages due at the same moment"),
+    Key("overflow", "queue:overflow:{}", "zset", "while messages wait", "release, route, dispatch",
+        "message ids of one account that are due but found its queue full"),
+    Key("jobs", "gateway:jobs", "zset", "while messages wait", "enqueue, release, route",
+        "message ids that wait for a sender to be chosen"),
+    Key("jobs_seq", "gateway:jobs:seq", "string", "for ever", "enqueue, release", "counter of jobs"),
+    Key("outbox", "session:outbox:{}", "list", "while a message is handed over", "dispatch, claim",
+        "the message handed over to one session and not claimed yet"),
+    Key("dead", "dead-letters", "zset", "until a person decides", "fail, redrive, discard, confirm",
+        "message id by the moment it was given up: dead and unconfirmed ones"),
+    Key("account", "account:{}", "hash", "for ever", "connect, dispatch, claim, fail, hold",
+        "one account by phone: age, zone, overrides, day's count, delay, the message in flight, holds"),
+    Key("accounts", "accounts", "set", "for ever", "connect", "phones of all accounts"),
+    Key("recent", "account:recent:{}", "list", "for ever", "dispatch",
+        "moments of an account's last hand-overs, newest first"),
+    Key("account_sessions", "account:sessions:{}", "set", "for ever", "connect",
+        "session ids ever linked to one account"),
+    Key("connected", "account:connected:{}", "set", "while connected", "connect, disconnect",
+        "session ids of one account that can send now"),
+    Key("due", "dispatch:due", "zset", "for ever", "all moves",
+        "account by the next moment a dispatcher should look at it"),
+    Key("spare", "dispatch:spare", "zset", "while connected", "connect, disconnect, dispatch, enqueue",
+        "connected account by about how much it can still take on today; only a hint for choosing"),
+    Key("session", "session:{}", "hash", "until deleted", "sessions", "one session: status, phone, times"),
+    Key("sessions", "sessions", "set", "for ever", "sessions", "all session ids"),
+    Key("recipient", "recipient:{}", "hash", "180 days after the last message", "dispatch, route",
+        "one recipient: the account that writes to them, how many they got today"),
+    Key("suppressions", "suppressions", "set", "for ever", "suppressions", "phones that must not be written to"),
+    Key("batch", "batch:{}", "hash", "MESSAGE_RETENTION_DAYS after its last change", "enqueue, all ends",
+        "one batch: totals and how many ended in which way"),
+    Key("batch_rows", "batch:rows:{}", "list", "as its batch", "enqueue", "message ids of a batch, in order"),
+    Key("idempotency", "idempotency:{}", "hash", "24 h", "enqueue",
+        "what was answered to one Idempotency-Key of one API key, and the digest of its body"),
+    Key("rate", "rate:{}", "string", "2 minutes", "enqueue, admit", "calls of one API key in one minute"),
+    Key("api_key", "apikey:{}", "hash", "until revoked", "api_keys", "one API key by the digest of its secret"),
+    Key("api_keys", "apikeys", "set", "for ever", "api_keys", "digests of all API keys"),
+    Key("stats", "stats:{}", "hash", "90 days", "confirm, fail",
+        "a day's figures of session:<id>:<day>, account:<phone>:<day> or fleet:<day>, also by hour"),
+    Key("events", "events", "stream", "the newest 10,000 or so", "all moves", "what happened, for whoever listens"),
+    Key("wake", "wake", "channel", "-", "all moves", "`dispatch`, `jobs` or `outbox:<sessionId>`: look now"),
+)  # fmt: skip
+
+_PATTERNS = {key.name: key.pattern for key in CATALOGUE}
+
+
+class Keys:
+    """Key names under one prefix, so that several Switchboards, or tests, can share a store."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def __call__(self, name: str, of: str = "") -> str:
+        return self.prefix + _PATTERNS[name].replace("{}", of)
+
+
+def lua_prelude() -> str:
+    """`K_message(id)`, `K_due`, … for the scripts. The prefix is the one and only KEYS argument."""
+    lines = ["local P = KEYS[1]"]
+    for key in CATALOGUE:
+        if "{}" in key.pattern:
+            stem = key.pattern.removesuffix("{}")
+            lines.append(f"local function K_{key.name}(of) return P .. '{stem}' .. of end")
+        else:
+            lines.append(f"local K_{key.name} = P .. '{key.pattern}'")
+    return "\n".join(lines) + "\n"

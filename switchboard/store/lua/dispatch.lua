@@ -1,0 +1,105 @@
+-- Carry out what was planned for taken accounts: queue -> outbox, queue -> scheduled, outbox -> queue, or wait.
+-- Each plan holds only if the account is still as it was seen (its epoch), and every cap is checked again.
+--
+-- ARGV[1]  JSON { now, room, retentionS, plans: [ { phone, epoch, spare, burst, head, kind, … } ] }
+--            kind hand    session, message, daily, perMinute, day, hour, dayEnds, notBefore, lease,
+--                         recipientCap, recipientDayEnds
+--            kind wait    at (0: only when something changes)
+--            kind defer   message, at, reason
+--            kind recall  message
+--          head: the message seen at the front of the queue, '' if none, null if nobody looked
+-- Returns one outcome for each plan: OK | STALE | CAPPED | OPTED_OUT
+
+local input = cjson.decode(ARGV[1])
+local now = input.now
+
+local function capped(p, acc, to, attempts)
+  local a = call('HMGET', acc, 'dayEnds', 'dayCount', 'notBefore')
+  if now < num(a[1]) and num(a[2]) >= p.daily then return true end
+  if num(a[3]) > now then return true end
+  local nth = call('LINDEX', K_recent(p.phone), p.perMinute - 1)
+  if nth and num(nth) > now - 60000 then return true end
+  if attempts == 0 then
+    local r = call('HMGET', K_recipient(to), 'dayEnds', 'count')
+    if now < num(r[1]) and num(r[2]) >= p.recipientCap then return true end
+  end
+  return false
+end
+
+local function count(p, acc, to, attempts)
+  local day_ends = num(call('HGET', acc, 'dayEnds'))
+  if now < day_ends then call('HINCRBY', acc, 'dayCount', 1)
+  else call('HSET', acc, 'dayCount', 1, 'dayEnds', p.dayEnds) end
+  call('LPUSH', K_recent(p.phone), now)
+  call('LTRIM', K_recent(p.phone), 0, p.perMinute - 1)
+  local r = K_recipient(to)
+  if attempts == 0 then
+    if now < num(call('HGET', r, 'dayEnds')) then call('HINCRBY', r, 'count', 1)
+    else call('HSET', r, 'count', 1, 'dayEnds', p.recipientDayEnds) end
+  end
+  call('HSET', r, 'account', p.phone)
+  call('EXPIRE', r, RECIPIENT_LIFE_S)
+end
+
+local function hand(p, acc)
+  local m = load_message(p.message)
+  if not m or m.place ~= 'queue' or m.account ~= p.phone then return 'STALE' end
+  if call('SISMEMBER', K_connected(p.phone), p.session) == 0 then return 'STALE' end
+  if call('SISMEMBER', K_suppressions, m.to) == 1 then
+    cancel(m, now, 'recipient opted out', input.retentionS)
+    return 'OPTED_OUT'
+  end
+  local attempts = num(m.attempts)
+  if capped(p, acc, m.to, attempts) then return 'CAPPED' end
+  call('ZREM', K_queue(p.phone), p.message)
+  call('RPUSH', K_outbox(p.session), p.message)
+  call('HSET', K_message(p.message), 'place', 'outbox', 'session', p.session, 'handed', now,
+       'day', p.day, 'hour', p.hour)
+  count(p, acc, m.to, attempts)
+  call('HSET', acc, 'inflight', p.message, 'leaseUntil', p.lease, 'notBefore', p.notBefore, 'burstAt', p.burst)
+  call('HDEL', acc, 'claimed')
+  call('HINCRBY', acc, 'epoch', 1)
+  call('ZADD', K_due, p.lease, p.phone)
+  wake('outbox:' .. p.session)
+  drain_overflow(p.phone, input.room, now)
+  return 'OK'
+end
+
+local function wait(p)
+  drain_overflow(p.phone, input.room, now)
+  if p.head ~= cjson.null and (call('ZCARD', K_queue(p.phone)) == 0) ~= (p.head == '') then return 'STALE' end
+  if p.at > 0 then call('ZADD', K_due, p.at, p.phone) else call('ZREM', K_due, p.phone) end
+  return 'OK'
+end
+
+local function defer(p)
+  if call('ZREM', K_queue(p.phone), p.message) == 0 then return 'STALE' end
+  call('HSET', K_message(p.message), 'place', 'scheduled', 'waitReason', p.reason, 'due', p.at)
+  enter_schedule(p.message, p.at)
+  call('ZADD', K_due, now, p.phone)
+  drain_overflow(p.phone, input.room, now)
+  return 'OK'
+end
+
+local function recall(p)
+  local m = load_message(p.message)
+  if not m or m.place ~= 'outbox' then return 'STALE' end
+  leave(m.id, 'outbox', p.phone, m.session, now)
+  enter_queue(m.id, p.phone, m.priority, m.score, now)
+  return 'OK'
+end
+
+local MOVES = { hand = hand, wait = wait, defer = defer, recall = recall }
+
+local outcomes = {}
+for i, p in ipairs(input.plans) do
+  local acc = K_account(p.phone)
+  local seen = call('HMGET', acc, 'epoch', 'inflight')
+  local outcome = 'STALE'
+  if num(seen[1]) == p.epoch and (p.kind ~= 'hand' or not seen[2]) then outcome = MOVES[p.kind](p, acc) end
+  if outcome ~= 'OK' then bring_forward(p.phone, now) end
+  call('ZADD', K_spare, 'XX', p.spare, p.phone)
+  if p.spare > 0 and p.head == '' and call('ZCARD', K_jobs) > 0 then wake('jobs') end
+  outcomes[i] = outcome
+end
+return outcomes

@@ -1,0 +1,104 @@
+"""Looking at messages and queues, and taking back what has not left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from switchboard.domain.messages import Message
+from switchboard.store.client import Redis, store_errors
+from switchboard.store.keys import Keys
+from switchboard.store.scripts import Scripts
+from switchboard.store.views import AccountView, account_view, message_of, pairs
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """A message, its position in the queue it is in (1 is next, 0 in none), and its account."""
+
+    message: Message
+    position: int
+    account: AccountView | None
+    connected_accounts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Messages, the place of the first in its list (from 1), and where the list goes on; None at its end."""
+
+    items: list[Message]
+    first_position: int
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRules:
+    room: int = 1000
+    retention_s: int = 30 * 86_400
+
+
+class Messages:
+    def __init__(
+        self, client: Redis, keys: Keys, scripts: Scripts, rules: MessageRules, default_zone: ZoneInfo
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+        self._rules = rules
+        self._zone = default_zone
+
+    async def look(self, message_id: str, now: int) -> MessageView | None:
+        raw = await self._scripts.run("look", message_id, now)
+        if not raw:
+            return None
+        fields, position, view, connected = raw
+        account = account_view(view, self._zone) if view else None
+        return MessageView(message_of(message_id, pairs(fields)), int(position), account, int(connected))
+
+    async def get_many(self, ids: Sequence[str]) -> list[Message]:
+        """The messages that still exist, in the order asked for."""
+        async with store_errors():
+            pipeline = self._client.pipeline(transaction=False)
+            for message_id in ids:
+                pipeline.hgetall(self._keys("message", message_id))
+            rows = await pipeline.execute()
+        return [message_of(message_id, row) for message_id, row in zip(ids, rows, strict=True) if row]
+
+    async def queue_page(self, phone: str, limit: int, cursor: str | None) -> Page:
+        """What waits for an account, in the order it will leave."""
+        return await self._page(self._keys("queue", phone), limit, cursor)
+
+    async def dead_page(self, limit: int, cursor: str | None) -> Page:
+        """Dead letters and unconfirmed messages, oldest first."""
+        return await self._page(self._keys("dead"), limit, cursor)
+
+    async def _page(self, key: str, limit: int, cursor: str | None) -> Page:
+        """The cursor is the score and id of the last one shown, so it holds while others come and go."""
+        after, _, last_id = cursor.partition("_") if cursor else ("", "", "")
+        async with store_errors():
+            rows: list[tuple[str, float]] = await self._client.zrange(
+                key, after or "-inf", "+inf", byscore=True, offset=0, num=limit + 64, withscores=True
+            )
+        if cursor:
+            rows = [(i, score) for i, score in rows if (score, i) > (float(after), last_id)]
+        shown = rows[:limit]
+        more = len(rows) > limit
+        items = await self.get_many([message_id for message_id, _ in shown])
+        async with store_errors():
+            rank = await self._client.zrank(key, shown[0][0]) if shown else None
+        return Page(items, (rank or 0) + 1, f"{shown[-1][1]:.3f}_{shown[-1][0]}" if more else None)
+
+    async def cancel(self, ids: Sequence[str], now: int, reason: str, phone: str = "") -> list[str]:
+        """OK, LEFT:<status> or UNKNOWN for each; with a phone, only messages of that account."""
+        rules = self._rules
+        return list(await self._scripts.run("cancel", now, rules.room, rules.retention_s, reason, phone, *ids))
+
+    async def redrive(self, message_id: str, now: int) -> tuple[str, str]:
+        return await self._decide(message_id, "retry", now)
+
+    async def discard(self, message_id: str, now: int) -> tuple[str, str]:
+        return await self._decide(message_id, "discard", now)
+
+    async def _decide(self, message_id: str, what: str, now: int) -> tuple[str, str]:
+        rules = self._rules
+        outcome, detail = await self._scripts.run("redrive", message_id, what, now, rules.room, rules.retention_s)
+        return outcome, detail
