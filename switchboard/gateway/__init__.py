@@ -1,0 +1,1 @@
+"""The public send API: authenticates, validates, checks limits, dedupes, enqueues."""

@@ -1,0 +1,49 @@
+"""Many callers, one round trip: what arrives while a call is under way goes out together in the next one.
+
+The client library, not the store, is what costs; one script call carries any number of requests.
+An idle gateway adds no delay: the first caller's request leaves at once.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class Coalescer(Generic[Item, Answer]):
+    def __init__(self, call: Callable[[Sequence[Item]], Coroutine[Any, Any, list[Answer]]], at_most: int = 128) -> None:
+        self._call = call
+        self._at_most = at_most
+        self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
+        self._sender: asyncio.Task[None] | None = None
+
+    async def submit(self, item: Item) -> Answer:
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, future))
+        if self._sender is None:
+            self._sender = asyncio.create_task(self._send())
+        return await future
+
+    async def _send(self) -> None:
+        try:
+            while self._waiting:
+                together, self._waiting = self._waiting[: self._at_most], self._waiting[self._at_most :]
+                await self._send_together(together)
+        finally:
+            self._sender = None
+
+    async def _send_together(self, together: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
+        try:
+            answers = await self._call([item for item, _ in together])
+        except BaseException as error:
+            for _, future in together:
+                if not future.done():
+                    future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for (_, future), answer in zip(together, answers, strict=True):
+                if not future.done():
+                    future.set_result(answer)

@@ -1,0 +1,237 @@
+"""The public paths. Each is a few lines: who may, what is asked, which function answers."""
+
+from datetime import date
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import JSONResponse
+
+from switchboard.domain import errors
+from switchboard.domain.hours import Hours
+from switchboard.domain.trust import Overrides
+from switchboard.gateway.auth import Guard, caller_of
+from switchboard.gateway.changing import Changing
+from switchboard.gateway.models import (
+    BatchAnswer,
+    BatchProgress,
+    BatchRequest,
+    CancelAnswer,
+    DayAnswer,
+    DayList,
+    LimitsAnswer,
+    LimitsRequest,
+    MessageAnswer,
+    MessageList,
+    SendAnswer,
+    SendRequest,
+)
+from switchboard.gateway.reading import Reading
+from switchboard.gateway.sending import Sending
+from switchboard.web.errors import documented
+
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
+Day = Annotated[date | None, Query(alias="date")]
+First = Annotated[date | None, Query(alias="from")]
+Last = Annotated[date | None, Query(alias="to")]
+ByHour = Annotated[Literal["hour"] | None, Query()]
+Limit = Annotated[int, Query(ge=1, le=200)]
+Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9.]+_[0-9a-f]{18}$")]
+
+_ALWAYS = (errors.Unauthorized, errors.Forbidden, errors.RateLimited, errors.StoreUnavailable)
+_SEND = (
+    *_ALWAYS, errors.InvalidRequest, errors.PayloadTooLarge, errors.SessionNotFound, errors.SessionNotLinked,
+    errors.DailyLimitReached, errors.QueueFull, errors.IdempotencyConflict,
+)  # fmt: skip
+_SECURITY: dict[str, Any] = {"security": [{"apiKey": []}, {"bearer": []}]}
+
+
+def send_routes(guard: Guard, sending: Sending) -> APIRouter:
+    router = APIRouter(route_class=guard.route("send", counted_later=True), tags=["send"])
+
+    async def send(request: Request, body: SendRequest, key: IdempotencyKey = None) -> JSONResponse:
+        return JSONResponse(await sending.send(caller_of(request), body, key))
+
+    async def batch(request: Request, body: BatchRequest, key: IdempotencyKey = None) -> JSONResponse:
+        return JSONResponse(await sending.send_batch(caller_of(request), body, key))
+
+    answers = documented(*_SEND, errors.RecipientOptedOut)
+    for path, name in (("/api/v1/send", "send"), ("/api/send", "send_older_name")):
+        router.add_api_route(
+            path, send, methods=["POST"], name=name, summary="Queue one message", openapi_extra=_SECURITY,
+            responses={200: {"model": SendAnswer}, **answers}, deprecated=path == "/api/send" or None,
+        )  # fmt: skip
+    router.add_api_route(
+        "/api/v1/send/batch", batch, methods=["POST"], summary="Queue many, spread over minutes",
+        responses={200: {"model": BatchAnswer}, **documented(*_SEND)}, openapi_extra=_SECURITY,
+    )  # fmt: skip
+    return router
+
+
+def change_routes(guard: Guard, changing: Changing) -> APIRouter:
+    router = APIRouter(route_class=guard.route("send"), tags=["send"])
+
+    @router.delete(
+        "/api/v1/queue/{sessionId}/{messageId}", summary="Cancel one that has not left", openapi_extra=_SECURITY,
+        responses={200: {"model": CancelAnswer}, **documented(
+            *_ALWAYS, errors.SessionNotFound, errors.MessageNotFound, errors.SessionNotLinked,
+            errors.MessageNotWaiting)},
+    )  # fmt: skip
+    async def cancel(request: Request, sessionId: str, messageId: str) -> JSONResponse:
+        caller_of(request).require_session(sessionId)
+        await changing.cancel(sessionId, messageId)
+        return JSONResponse({"cancelled": True, "messageId": messageId})
+
+    @router.delete(
+        "/api/v1/batches/{batchId}", summary="Cancel what is left of a batch", openapi_extra=_SECURITY,
+        responses={200: {"model": BatchProgress}, **documented(*_ALWAYS, errors.BatchNotFound)},
+    )  # fmt: skip
+    async def cancel_batch(request: Request, batchId: str) -> JSONResponse:
+        return JSONResponse(await changing.cancel_batch(caller_of(request), batchId))
+
+    dead = documented(
+        *_ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting, errors.RecipientOptedOut, errors.QueueFull
+    )
+
+    @router.post(
+        "/api/v1/dead-letters/{messageId}/retry", summary="Try a dead letter again", openapi_extra=_SECURITY,
+        responses={200: {"model": MessageAnswer}, **dead},
+    )  # fmt: skip
+    async def redrive(request: Request, messageId: str) -> JSONResponse:
+        return JSONResponse(await changing.redrive(caller_of(request), messageId))
+
+    @router.delete(
+        "/api/v1/dead-letters/{messageId}", summary="Discard a dead letter", openapi_extra=_SECURITY,
+        responses={200: {"model": MessageAnswer}, **dead},
+    )  # fmt: skip
+    async def discard(request: Request, messageId: str) -> JSONResponse:
+        return JSONResponse(await changing.discard(caller_of(request), messageId))
+
+    return router
+
+
+def read_routes(guard: Guard, reading: Reading) -> APIRouter:
+    router = APIRouter(route_class=guard.route("read"), tags=["read"])
+
+    @router.get(
+        "/api/v1/messages/{messageId}/status", summary="Where it is, and why it is not sent yet",
+        responses={200: {"model": MessageAnswer}, **documented(*_ALWAYS, errors.MessageNotFound)},
+        openapi_extra=_SECURITY,
+    )  # fmt: skip
+    async def status(request: Request, messageId: str) -> JSONResponse:
+        message, shown = await reading.status(messageId)
+        caller_of(request).require_session(message.session)
+        return JSONResponse(shown)
+
+    @router.get(
+        "/api/v1/queue/{sessionId}", summary="What waits, in order", openapi_extra=_SECURITY,
+        responses={200: {"model": MessageList}, **documented(
+            *_ALWAYS, errors.InvalidRequest, errors.SessionNotFound, errors.SessionNotLinked)},
+    )  # fmt: skip
+    async def queue(request: Request, sessionId: str, limit: Limit = 50, cursor: Cursor = None) -> JSONResponse:
+        caller_of(request).require_session(sessionId)
+        return JSONResponse(await reading.queue(sessionId, limit, cursor))
+
+    @router.get(
+        "/api/v1/batches/{batchId}", summary="Progress of a batch", openapi_extra=_SECURITY,
+        responses={200: {"model": BatchProgress}, **documented(*_ALWAYS, errors.BatchNotFound)},
+    )  # fmt: skip
+    async def batch(request: Request, batchId: str) -> JSONResponse:
+        found, shown = await reading.batch(batchId)
+        caller_of(request).require_session(found.session)
+        return JSONResponse(shown)
+
+    @router.get(
+        "/api/v1/dead-letters", summary="Given up, or never confirmed", openapi_extra=_SECURITY,
+        responses={200: {"model": MessageList}, **documented(*_ALWAYS, errors.InvalidRequest)},
+    )  # fmt: skip
+    async def dead_letters(request: Request, limit: Limit = 50, cursor: Cursor = None) -> JSONResponse:
+        sessions = caller_of(request).key.sessions
+        return JSONResponse(await reading.dead_letters(limit, cursor, sessions))
+
+    return router
+
+
+def stats_routes(guard: Guard, reading: Reading) -> APIRouter:
+    router = APIRouter(route_class=guard.route("read"), tags=["statistics"])
+
+    async def answer(
+        on: date | None, start: date | None, end: date | None, by: str | None, **scope: str
+    ) -> JSONResponse:
+        span = (start, end) if start and end else None
+        if (start or end) and not span:
+            raise errors.InvalidRequest("from, to: give both", "to" if start else "from")
+        days = await reading.stats(on=on, span=span, by_hour=by == "hour", **scope)
+        return JSONResponse({"items": days, "nextCursor": None} if span else days[0])
+
+    shared: dict[str, Any] = {
+        "openapi_extra": _SECURITY,
+        "responses": {
+            200: {"model": DayAnswer | DayList},
+            **documented(*_ALWAYS, errors.InvalidRequest, errors.SessionNotFound),
+        },
+    }
+
+    @router.get("/api/v1/stats", summary="The whole fleet's figures", **shared)
+    async def fleet(on: Day = None, start: First = None, end: Last = None, by: ByHour = None) -> JSONResponse:
+        return await answer(on, start, end, by)
+
+    @router.get("/api/v1/stats/accounts/{phone}", summary="An account's figures", **shared)
+    async def account(
+        phone: str, on: Day = None, start: First = None, end: Last = None, by: ByHour = None
+    ) -> JSONResponse:
+        return await answer(on, start, end, by, phone=phone)
+
+    @router.get("/api/v1/stats/{sessionId}", summary="A session's figures", **shared)
+    async def session(
+        request: Request,
+        sessionId: str,
+        on: Day = None,
+        start: First = None,
+        end: Last = None,
+        by: ByHour = None,
+    ) -> JSONResponse:
+        caller_of(request).require_session(sessionId)
+        return await answer(on, start, end, by, session=sessionId)
+
+    return router
+
+
+def limits_routes(guard: Guard, reading: Reading, changing: Changing) -> APIRouter:
+    router = APIRouter(route_class=guard.route("admin"), tags=["limits"], prefix="/api/anti-ban")
+    shared: dict[str, Any] = {
+        "openapi_extra": _SECURITY,
+        "responses": {
+            200: {"model": LimitsAnswer},
+            **documented(*_ALWAYS, errors.InvalidRequest, errors.SessionNotFound, errors.SessionNotLinked),
+        },
+    }
+
+    @router.get("/sessions/{sessionId}/limits", summary="The limits in force, and which are overridden", **shared)
+    async def limits(sessionId: str) -> JSONResponse:
+        return JSONResponse(await reading.limits(sessionId))
+
+    @router.put("/sessions/{sessionId}/limits", summary="Override any of them for this account", **shared)
+    async def override(sessionId: str, body: LimitsRequest) -> JSONResponse:
+        await changing.override(sessionId, _overrides(body), body.timezone)
+        return JSONResponse(await reading.limits(sessionId))
+
+    @router.delete("/sessions/{sessionId}/limits", summary="Back to the table", **shared)
+    async def reset(sessionId: str) -> JSONResponse:
+        await changing.override(sessionId, Overrides(), None)
+        return JSONResponse(await reading.limits(sessionId))
+
+    return router
+
+
+def _overrides(body: LimitsRequest) -> Overrides:
+    try:
+        span = Hours.parse(body.hours) if body.hours else None
+    except ValueError as error:
+        raise errors.InvalidRequest(f"hours: {error}", "hours") from None
+    try:
+        if body.timezone:
+            ZoneInfo(body.timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise errors.InvalidRequest("timezone: is not an IANA time zone like Asia/Jerusalem", "timezone") from None
+    return Overrides(body.daily, body.perMinute, body.baseDelayMs, body.jitterMs, span)

@@ -1,0 +1,1 @@
+"""The small HTTP layer that every part with routes shares: error table, app, signatures."""
