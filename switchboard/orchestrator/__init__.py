@@ -1,0 +1,1 @@
+"""Sessions and their workers. For now: the workers' outbox and what they report about messages."""

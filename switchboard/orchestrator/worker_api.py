@@ -1,0 +1,159 @@
+"""The workers' HTTP border: claim a message (long poll), settle it, report an event. Every call is signed."""
+
+import asyncio
+from typing import TypeVar
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ValidationError
+
+from switchboard.domain.clock import Clock
+from switchboard.domain.errors import (
+    Forbidden,
+    InvalidRequest,
+    MessageNotFound,
+    SessionNotFound,
+    Unauthorized,
+)
+from switchboard.domain.ids import is_session_id, whatsapp_id
+from switchboard.domain.messages import Status
+from switchboard.domain.retry import FailureClass
+from switchboard.orchestrator.models import AckBody, ClaimBody, EventBody, NackBody, Signer
+from switchboard.orchestrator.settlement import Settlement
+from switchboard.orchestrator.worker_events import WorkerEvents
+from switchboard.store import Store
+from switchboard.store.outbox import Claimed, Settled
+from switchboard.web.app import bounded_body
+from switchboard.web.signatures import verify, worker_secret
+
+MAX_BODY = 256 * 1024
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+class WorkerBorder:
+    """Reads signed bodies: the signature must be that of the very session the request speaks for."""
+
+    def __init__(self, store: Store, master_secret: str) -> None:
+        self._store = store
+        self._master = master_secret
+
+    async def read(self, request: Request, kind: type[Body], session: str) -> Body:
+        raw = await bounded_body(request, MAX_BODY)
+        if not is_session_id(session):
+            raise Unauthorized("The request is not signed by this worker.")
+        verify(worker_secret(self._master, session), request.headers, raw)
+        try:
+            body = kind.model_validate_json(raw)
+        except ValidationError as error:
+            first = error.errors(include_input=False)[0]
+            field = ".".join(map(str, first["loc"])) or "body"
+            raise InvalidRequest(f"{field}: {first['msg']}", field) from None
+        if getattr(body, "sessionId", session) != session:
+            raise Forbidden("The body speaks for another session than the one that signed it.")
+        if await self._store.accounts.session(session) is None:
+            raise SessionNotFound(session)
+        return body
+
+
+class LongPoll:
+    """Hands a session's next message to its worker as soon as there is one."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def claim(self, session: str, instance: str, wait_ms: int, request: Request) -> Claimed | None:
+        deadline = self._clock() + wait_ms
+        gone = asyncio.create_task(_disconnected(request))
+        try:
+            async with self._store.wakeups.listen(f"outbox:{session}") as woken:
+                while not gone.done():  # a message must not go to a worker that hung up
+                    woken.clear()
+                    claimed = await self._store.outbox.claim(session, instance, self._clock())
+                    left_s = (deadline - self._clock()) / 1000
+                    if claimed is not None or left_s <= 0:
+                        return claimed
+                    await _first_of(woken, gone, left_s)
+            return None
+        finally:
+            gone.cancel()
+
+
+async def _first_of(woken: asyncio.Event, gone: "asyncio.Task[None]", seconds: float) -> None:
+    waiting = asyncio.create_task(woken.wait())
+    try:
+        await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def worker_routes(
+    store: Store,
+    settlement: Settlement,
+    events: WorkerEvents,
+    *,
+    master_secret: str,
+    wait_ms: int,
+    clock: Clock,
+) -> APIRouter:
+    router = APIRouter(tags=["worker"], include_in_schema=False)
+    border = WorkerBorder(store, master_secret)
+    poll = LongPoll(store, clock)
+
+    @router.post("/api/worker/sessions/{session}/outbox/claim")
+    async def claim(request: Request, session: str) -> JSONResponse:
+        body = await border.read(request, ClaimBody, session)
+        claimed = await poll.claim(session, body.instance, min(body.waitMs, wait_ms), request)
+        return JSONResponse({"message": claimed and _shown(claimed)})
+
+    @router.post("/api/worker/sessions/{session}/outbox/ack")
+    async def ack(request: Request, session: str) -> JSONResponse:
+        body = await border.read(request, AckBody, session)
+        settled = await settlement.confirmed(session, body.messageId, Status.SENT, body.timestamp)
+        return _settled(body.messageId, settled)
+
+    @router.post("/api/worker/sessions/{session}/outbox/nack")
+    async def nack(request: Request, session: str) -> JSONResponse:
+        body = await border.read(request, NackBody, session)
+        kind = FailureClass(body.kind)
+        settled = await settlement.failed(session, body.messageId, body.attempt, kind, body.error, body.until)
+        return _settled(body.messageId, settled)
+
+    async def webhook(request: Request) -> JSONResponse:
+        await events.handle(await border.read(request, EventBody, await _claimed_session(request)))
+        return JSONResponse({"accepted": True})
+
+    for path in ("/api/webhook", "/webhook"):
+        router.add_api_route(path, webhook, methods=["POST"])
+    return router
+
+
+async def _claimed_session(request: Request) -> str:
+    """Whom an event says it is from; the signature then proves it."""
+    try:
+        return Signer.model_validate_json(await bounded_body(request, MAX_BODY)).sessionId
+    except ValidationError:
+        raise InvalidRequest("The body is not an event with a sessionId.", "sessionId") from None
+
+
+def _shown(claimed: Claimed) -> dict[str, object]:
+    return {
+        "messageId": claimed.message_id,
+        "whatsappId": whatsapp_id(claimed.message_id),
+        "to": claimed.to,
+        "text": claimed.text,
+        "attempt": claimed.attempt,
+        "leaseUntil": claimed.lease_until,
+    }
+
+
+def _settled(message_id: str, settled: Settled) -> JSONResponse:
+    if not settled.known:
+        raise MessageNotFound(message_id)
+    return JSONResponse({"settled": settled.changed, "status": settled.status})

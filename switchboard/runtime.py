@@ -1,0 +1,212 @@
+"""The composition root: builds the parts from the settings, runs them, stops them. Nothing else does."""
+
+import asyncio
+import random
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+import structlog
+import uvicorn
+import uvloop
+
+from switchboard.dispatcher.dispatcher import Dispatcher
+from switchboard.domain.pacing import Policy
+from switchboard.domain.recipients import RecipientRules
+from switchboard.domain.retry import RetryRules
+from switchboard.gateway.gateway import gateway_routers
+from switchboard.gateway.sending import SendRules
+from switchboard.logs import configure_logs
+from switchboard.orchestrator.settlement import Settlement
+from switchboard.orchestrator.worker_api import worker_routes
+from switchboard.orchestrator.worker_events import WorkerEvents
+from switchboard.secrets import Secrets, ensure_secrets
+from switchboard.settings import Settings, SettingsError
+from switchboard.store import Store, open_store
+from switchboard.store.intake import IntakeRules
+from switchboard.store.messages import MessageRules
+from switchboard.store.outbox import OutboxRules
+from switchboard.store.pace import PaceRules
+from switchboard.store.server import EmbeddedStore
+from switchboard.store.store import StoreRules
+from switchboard.web.app import Routers, create_app
+
+_log = structlog.get_logger(__name__)
+_DAY_S = 86_400
+_DRAIN_S = 3
+
+
+def system_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def run(settings: Settings, parts: frozenset[str]) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    configure_logs()
+    secrets = ensure_secrets(settings)
+    uvloop.run(_run(settings, secrets, parts))
+
+
+async def _run(settings: Settings, secrets: Secrets, parts: frozenset[str]) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    listener = _listen(settings, parts)
+    async with opened_store(settings) as store, asyncio.TaskGroup() as group:
+        serving = [group.create_task(store.wakeups.run(), name="wakeups")]
+        if "dispatcher" in parts:
+            serving.append(group.create_task(_dispatcher(settings, store).run(), name="dispatcher"))
+        server = _server(settings, secrets, store, parts)
+        http = group.create_task(server.serve(sockets=[listener]), name="http") if listener else None
+        _announce(settings, secrets, parts)
+        await stop.wait()
+        # First no new requests, then no new hand-overs; the store is closed last.
+        server.should_exit = True
+        if http:
+            await http
+        for task in serving:
+            task.cancel()
+    _log.info("stopped")
+
+
+def policy_of(settings: Settings) -> Policy:
+    return Policy(
+        table=settings.trust_table(),
+        recipients=RecipientRules(settings.recipient_daily_cap, settings.recipient_hours),
+        burst_factor=settings.burst_factor,
+        burst_slowdown=settings.burst_slowdown,
+        outbox_lease_ms=settings.outbox_lease_ms,
+    )
+
+
+def retry_rules_of(settings: Settings) -> RetryRules:
+    return RetryRules(
+        max_attempts=settings.max_attempts,
+        base_gap_ms=settings.retry_base_ms,
+        rate_limit_pause_ms=settings.rate_limit_pause_ms,
+    )
+
+
+def store_rules_of(settings: Settings) -> StoreRules:
+    retention_s = settings.message_retention_days * _DAY_S
+    return StoreRules(
+        default_zone=settings.timezone,
+        intake=IntakeRules(settings.queue_room, settings.idempotency_hours * 3600, settings.burst_window_ms),
+        pace=PaceRules(settings.queue_room, settings.burst_window_ms, retention_s),
+        outbox=OutboxRules(settings.outbox_lease_ms, retention_s, settings.stats_days * _DAY_S),
+        messages=MessageRules(settings.queue_room, retention_s),
+    )
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings) -> AsyncIterator[Store]:
+    """The store the settings name: an external one, or our own, started for as long as this lasts."""
+    if settings.redis_url is not None:
+        store = open_store(settings.redis_url.get_secret_value(), settings.key_prefix, store_rules_of(settings))
+        try:
+            yield store
+        finally:
+            await store.close()
+        return
+    embedded = EmbeddedStore(settings.data_dir, settings.store_fsync)
+    await embedded.start()
+    watcher = asyncio.create_task(embedded.supervise(), name="store")
+    store = open_store(embedded.url, settings.key_prefix, store_rules_of(settings))
+    try:
+        yield store
+    finally:
+        watcher.cancel()
+        with suppress(asyncio.CancelledError):
+            await watcher
+        await store.close()
+        await embedded.stop()
+
+
+def _dispatcher(settings: Settings, store: Store) -> Dispatcher:
+    chance = random.SystemRandom()
+    return Dispatcher(store, policy_of(settings), retry_rules_of(settings), system_clock, chance)
+
+
+def routers(settings: Settings, secrets: Secrets, store: Store, parts: frozenset[str]) -> Routers:
+    chosen: Routers = []
+    if "gateway" in parts:
+        rules = SendRules(
+            max_text=settings.max_text,
+            max_rows=settings.batch_max_rows,
+            room=settings.queue_room,
+            default_country=settings.default_country,
+        )
+        chosen = gateway_routers(
+            store,
+            policy_of(settings),
+            rules,
+            api_key=secrets.api_key,
+            per_minute=settings.api_rate_per_minute,
+            zone=settings.timezone,
+            clock=system_clock,
+        )
+    if "orchestrator" in parts:
+        settlement = Settlement(store, retry_rules_of(settings), system_clock)
+        workers = worker_routes(
+            store,
+            settlement,
+            WorkerEvents(store, settlement, system_clock),
+            master_secret=secrets.webhook_secret,
+            wait_ms=settings.claim_wait_ms,
+            clock=system_clock,
+        )
+        chosen = [*chosen, workers]
+    return chosen
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to us: what stops, and in which order, is decided in one place."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _server(settings: Settings, secrets: Secrets, store: Store, parts: frozenset[str]) -> _Server:
+    app = create_app(store, sorted(parts), routers(settings, secrets, store, parts))
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_DRAIN_S)
+    return _Server(config)
+
+
+def _port(settings: Settings, parts: frozenset[str]) -> int:
+    return settings.gateway_port if parts == {"gateway"} else settings.orch_port
+
+
+def _listen(settings: Settings, parts: frozenset[str]) -> socket.socket | None:
+    """Bound before anything starts: a port that is taken is told at once, in one sentence."""
+    if not parts & {"gateway", "orchestrator"}:
+        return None
+    port = _port(settings, parts)
+    family = socket.AF_INET6 if ":" in settings.orch_host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.orch_host, port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        name = "GATEWAY_PORT" if parts == {"gateway"} else "ORCH_PORT"
+        raise SettingsError(f"{name}: can't listen on {settings.orch_host}:{port} ({error.strerror})") from None
+    return listener
+
+
+def _announce(settings: Settings, secrets: Secrets, parts: frozenset[str]) -> None:
+    """What a person wants to see first. A secret that was just made is shown here, once, and never again."""
+    lines = []
+    if parts & {"gateway", "orchestrator"}:
+        anywhere = {"127.0.0.1", "0.0.0.0", "::"}  # noqa: S104 - only compared with
+        host = "localhost" if settings.orch_host in anywhere else settings.orch_host
+        lines.append(f"Switchboard ({', '.join(sorted(parts))}) answers on http://{host}:{_port(settings, parts)}")
+    if "api_key" in secrets.generated:
+        lines.append(f"Your API key, shown only this once: {secrets.api_key}")
+        lines.append(f"It is kept in {settings.data_dir / 'secrets.json'}, readable by you alone.")
+    sys.stdout.write("".join(line + "\n" for line in lines))
+    sys.stdout.flush()

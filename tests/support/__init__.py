@@ -1,0 +1,1 @@
+"""Doubles and helpers that several suites share."""
