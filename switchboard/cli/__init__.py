@@ -3,7 +3,7 @@
 import typer
 
 import switchboard
-from switchboard.cli import config, run
+from switchboard.cli import config, keys, run
 
 
 def build() -> typer.Typer:
@@ -15,6 +15,7 @@ def build() -> typer.Typer:
     )
     run.register(app)
     config.register(app)
+    app.add_typer(keys.app, name="keys")
     app.command("version")(version)
     return app
 
