@@ -61,12 +61,12 @@ class _Stretch:
         self._counted = account.sent_today(at)
         self._allowance = limits.daily - self._counted
         ends = (
+            self._day_ends_at,
             hours.next_close(at, limits.hours, zone),
             policy.table.next_level_at(account.profile.first_connected_at, at),
             account.burst_until if at < account.burst_until else None,
         )
-        self._ends_at = min((end for end in ends if end is not None), default=self._day_ends_at)
-        self._ends_at = min(self._ends_at, self._day_ends_at)
+        self._ends_at = min(end for end in ends if end is not None)
         self._minute = deque(reversed(account.recent[: limits.per_minute]), maxlen=limits.per_minute)
         self._minute.append(at)
         self._gap = 0

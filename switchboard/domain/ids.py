@@ -4,6 +4,7 @@ import re
 import secrets
 
 _MESSAGE_ID = re.compile(r"[0-9a-f]{18}\Z")
+_BATCH_ID = re.compile(r"batch_[0-9a-f]{18}\Z")
 _WHATSAPP_ID = re.compile(r"3EB0[0-9A-F]{18}\Z")
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
@@ -29,6 +30,10 @@ def message_id_of(whatsapp: str) -> str | None:
 
 def is_message_id(text: str) -> bool:
     return _MESSAGE_ID.match(text) is not None
+
+
+def is_batch_id(text: str) -> bool:
+    return _BATCH_ID.match(text) is not None
 
 
 def is_session_id(text: str) -> bool:

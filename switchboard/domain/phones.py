@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import phonenumbers
 from phonenumbers import PhoneMetadata, PhoneNumber, ValidationResult
 from phonenumbers import timezone as phone_timezone
+from phonenumbers.tzdata import TIMEZONE_DATA
 
 
 class PhoneError(ValueError):
@@ -89,8 +90,24 @@ def _possible_lengths(country_code: str) -> frozenset[int]:
     return frozenset(metadata.general_desc.possible_length if metadata.general_desc else ())
 
 
-@lru_cache(maxsize=65536)
 def zones(phone: str) -> tuple[ZoneInfo, ...]:
     """The time zones a number may be in; empty when nobody can tell."""
+    for size in (1, 2, 3):
+        of_country = _country_zones(phone[:size])
+        if of_country:
+            return of_country if len(of_country) == 1 else _zones_by_number(phone)
+    return _zones_by_number(phone)
+
+
+@lru_cache(maxsize=1024)
+def _country_zones(country_code: str) -> tuple[ZoneInfo, ...]:
+    """Of a country with one zone there is nothing to parse."""
+    if int(country_code or 0) not in phonenumbers.COUNTRY_CODE_TO_REGION_CODE:
+        return ()
+    return tuple(ZoneInfo(name) for name in TIMEZONE_DATA.get(country_code, ()))
+
+
+@lru_cache(maxsize=65536)
+def _zones_by_number(phone: str) -> tuple[ZoneInfo, ...]:
     names = phone_timezone.time_zones_for_number(phonenumbers.parse("+" + phone))
     return tuple(ZoneInfo(name) for name in names if name != phone_timezone.UNKNOWN_TIMEZONE)

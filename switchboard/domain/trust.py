@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from switchboard.domain.hours import DAY_MS, Hours
 
@@ -41,17 +42,21 @@ class Overrides:
     hours: Hours | None = None
 
     def apply(self, limits: Limits) -> Limits:
-        if self == _NO_OVERRIDES:
-            return limits
-        given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
-        if self.jitter_ms is not None:
-            given["centred"] = False
-        elif self.base_delay_ms is not None and limits.centred:  # a share of the base stays that share
-            given["jitter_ms"] = limits.jitter_ms * self.base_delay_ms // max(1, limits.base_delay_ms)
-        return replace(limits, **given)
+        return limits if self == _NO_OVERRIDES else _applied(self, limits)
 
 
 _NO_OVERRIDES = Overrides()
+
+
+@lru_cache(maxsize=20_000)
+def _applied(overrides: Overrides, limits: Limits) -> Limits:
+    given = {f.name: value for f in fields(overrides) if (value := getattr(overrides, f.name)) is not None}
+    if overrides.jitter_ms is not None:
+        given["centred"] = False
+    elif overrides.base_delay_ms is not None and limits.centred:  # a share of the base stays that share
+        given["jitter_ms"] = limits.jitter_ms * overrides.base_delay_ms // max(1, limits.base_delay_ms)
+    return replace(limits, **given)
+
 
 STANDARD: Mapping[TrustLevel, Limits] = {
     TrustLevel.COLD: Limits(20, 5, 5_000, 3_000, Hours.parse("09:00-21:00")),

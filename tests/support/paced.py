@@ -32,7 +32,7 @@ def policy(limits: Limits | None = None, recipients: RecipientRules = PATIENT) -
 
 
 def account(first_connected_at: int, zone: ZoneInfo = JERUSALEM, overrides: Overrides | None = None) -> Account:
-    profile = Profile("972501234567", 1, first_connected_at, zone, overrides or Overrides())
+    profile = Profile("972501234567", 1, first_connected_at, zone, overrides=overrides or Overrides())
     return Account(profile, connected=("worker_1",))
 
 

@@ -94,9 +94,7 @@ def test_a_body_that_is_not_text_is_refused() -> None:
 
 
 @given(message_id=st.text(), signature=st.text(), body=st.binary())
-def test_whatever_comes_in_the_only_error_is_unauthorized(
-    message_id: str, signature: str, body: bytes
-) -> None:
+def test_whatever_comes_in_the_only_error_is_unauthorized(message_id: str, signature: str, body: bytes) -> None:
     headers = {
         "webhook-id": message_id,
         "webhook-timestamp": str(int(time.time())),
@@ -108,9 +106,7 @@ def test_whatever_comes_in_the_only_error_is_unauthorized(
 
 def test_signing_gives_the_golden_signature() -> None:
     vector = json.loads(VECTOR.read_text(encoding="utf-8"))
-    headers = sign(
-        vector["secret"], vector["body"].encode(), message_id=vector["id"], timestamp=vector["timestamp"]
-    )
+    headers = sign(vector["secret"], vector["body"].encode(), message_id=vector["id"], timestamp=vector["timestamp"])
     assert headers == {
         "webhook-id": vector["id"],
         "webhook-timestamp": str(vector["timestamp"]),
@@ -124,9 +120,7 @@ def test_a_workers_secret_stays_the_same_over_releases() -> None:
 
 
 def test_every_session_and_every_master_key_has_another_secret() -> None:
-    secrets = {
-        worker_secret(master, session) for master in ("a", "b") for session in ("worker_1", "worker_2")
-    }
+    secrets = {worker_secret(master, session) for master in ("a", "b") for session in ("worker_1", "worker_2")}
     assert len(secrets) == 4
     assert all(len(base64.b64decode(secret.removeprefix("whsec_"))) == 32 for secret in secrets)
 
