@@ -9,7 +9,9 @@ import structlog
 def configure_logs() -> None:
     for_people = sys.stderr.isatty()
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer() if for_people else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if for_people
+        else structlog.processors.JSONRenderer()
     )
     structlog.configure(
         processors=[

@@ -28,7 +28,7 @@ def gateway_routers(
     reading = Reading(store, policy, zone, clock)
     changing = Changing(store, reading, rules.room, clock)
     return [
-        routes.send_routes(guard, Sending(store, policy, rules, clock)),
+        routes.send_routes(guard, Sending(store, policy, rules, clock, guard.admit)),
         routes.change_routes(guard, changing),
         routes.read_routes(guard, reading),
         routes.stats_routes(guard, reading),

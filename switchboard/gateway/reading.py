@@ -143,6 +143,9 @@ class Reading:
             _shown_day(day, session, queue_size if day.date == today.isoformat() else None, by_hour) for day in days
         ]
 
+    async def sessions_of(self, phone: str) -> set[str]:
+        return await self._store.accounts.sessions_of(phone)
+
     async def _known_session(self, session: str) -> None:
         if await self._store.accounts.session(session) is None:
             raise errors.SessionNotFound(session)

@@ -6,9 +6,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import JSONResponse
+from pydantic import AfterValidator
 
 from switchboard.domain import errors
 from switchboard.domain.hours import Hours
+from switchboard.domain.ids import is_batch_id, is_message_id, is_session_id
 from switchboard.domain.trust import Overrides
 from switchboard.gateway.auth import Guard, caller_of
 from switchboard.gateway.changing import Changing
@@ -30,13 +32,43 @@ from switchboard.gateway.reading import Reading
 from switchboard.gateway.sending import Sending
 from switchboard.web.errors import documented
 
+
+def _session_id(text: str) -> str:
+    if not is_session_id(text):
+        raise errors.SessionNotFound(text)
+    return text
+
+
+def _message_id(text: str) -> str:
+    if not is_message_id(text):
+        raise errors.MessageNotFound(text)
+    return text
+
+
+def _batch_id(text: str) -> str:
+    if not is_batch_id(text):
+        raise errors.BatchNotFound(text)
+    return text
+
+
+def _account(text: str) -> str:
+    if not (text.isascii() and text.isdigit()):
+        raise errors.SessionNotFound(text)
+    return text
+
+
+# A name that can't be one is not found, and never reaches the store, where it might mean something else.
+SessionId = Annotated[str, AfterValidator(_session_id)]
+MessageId = Annotated[str, AfterValidator(_message_id)]
+BatchId = Annotated[str, AfterValidator(_batch_id)]
+AccountPhone = Annotated[str, AfterValidator(_account)]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
 Day = Annotated[date | None, Query(alias="date")]
 First = Annotated[date | None, Query(alias="from")]
 Last = Annotated[date | None, Query(alias="to")]
 ByHour = Annotated[Literal["hour"] | None, Query()]
 Limit = Annotated[int, Query(ge=1, le=200)]
-Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9.]+_[0-9a-f]{18}$")]
+Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9]{1,16}(\.[0-9]{1,6})?_[0-9a-f]{18}$")]
 
 _ALWAYS = (errors.Unauthorized, errors.Forbidden, errors.RateLimited, errors.StoreUnavailable)
 _SEND = (
@@ -47,7 +79,7 @@ _SECURITY: dict[str, Any] = {"security": [{"apiKey": []}, {"bearer": []}]}
 
 
 def send_routes(guard: Guard, sending: Sending) -> APIRouter:
-    router = APIRouter(route_class=guard.route("send", counted_later=True), tags=["send"])
+    router = APIRouter(route_class=guard.direct_route("send"), tags=["send"])
 
     async def send(request: Request, body: SendRequest, key: IdempotencyKey = None) -> JSONResponse:
         return JSONResponse(await sending.send(caller_of(request), body, key))
@@ -77,7 +109,7 @@ def change_routes(guard: Guard, changing: Changing) -> APIRouter:
             *_ALWAYS, errors.SessionNotFound, errors.MessageNotFound, errors.SessionNotLinked,
             errors.MessageNotWaiting)},
     )  # fmt: skip
-    async def cancel(request: Request, sessionId: str, messageId: str) -> JSONResponse:
+    async def cancel(request: Request, sessionId: SessionId, messageId: MessageId) -> JSONResponse:
         caller_of(request).require_session(sessionId)
         await changing.cancel(sessionId, messageId)
         return JSONResponse({"cancelled": True, "messageId": messageId})
@@ -86,7 +118,7 @@ def change_routes(guard: Guard, changing: Changing) -> APIRouter:
         "/api/v1/batches/{batchId}", summary="Cancel what is left of a batch", openapi_extra=_SECURITY,
         responses={200: {"model": BatchProgress}, **documented(*_ALWAYS, errors.BatchNotFound)},
     )  # fmt: skip
-    async def cancel_batch(request: Request, batchId: str) -> JSONResponse:
+    async def cancel_batch(request: Request, batchId: BatchId) -> JSONResponse:
         return JSONResponse(await changing.cancel_batch(caller_of(request), batchId))
 
     dead = documented(
@@ -97,14 +129,14 @@ def change_routes(guard: Guard, changing: Changing) -> APIRouter:
         "/api/v1/dead-letters/{messageId}/retry", summary="Try a dead letter again", openapi_extra=_SECURITY,
         responses={200: {"model": MessageAnswer}, **dead},
     )  # fmt: skip
-    async def redrive(request: Request, messageId: str) -> JSONResponse:
+    async def redrive(request: Request, messageId: MessageId) -> JSONResponse:
         return JSONResponse(await changing.redrive(caller_of(request), messageId))
 
     @router.delete(
         "/api/v1/dead-letters/{messageId}", summary="Discard a dead letter", openapi_extra=_SECURITY,
         responses={200: {"model": MessageAnswer}, **dead},
     )  # fmt: skip
-    async def discard(request: Request, messageId: str) -> JSONResponse:
+    async def discard(request: Request, messageId: MessageId) -> JSONResponse:
         return JSONResponse(await changing.discard(caller_of(request), messageId))
 
     return router
@@ -118,7 +150,7 @@ def read_routes(guard: Guard, reading: Reading) -> APIRouter:
         responses={200: {"model": MessageAnswer}, **documented(*_ALWAYS, errors.MessageNotFound)},
         openapi_extra=_SECURITY,
     )  # fmt: skip
-    async def status(request: Request, messageId: str) -> JSONResponse:
+    async def status(request: Request, messageId: MessageId) -> JSONResponse:
         message, shown = await reading.status(messageId)
         caller_of(request).require_session(message.session)
         return JSONResponse(shown)
@@ -128,7 +160,7 @@ def read_routes(guard: Guard, reading: Reading) -> APIRouter:
         responses={200: {"model": MessageList}, **documented(
             *_ALWAYS, errors.InvalidRequest, errors.SessionNotFound, errors.SessionNotLinked)},
     )  # fmt: skip
-    async def queue(request: Request, sessionId: str, limit: Limit = 50, cursor: Cursor = None) -> JSONResponse:
+    async def queue(request: Request, sessionId: SessionId, limit: Limit = 50, cursor: Cursor = None) -> JSONResponse:
         caller_of(request).require_session(sessionId)
         return JSONResponse(await reading.queue(sessionId, limit, cursor))
 
@@ -136,7 +168,7 @@ def read_routes(guard: Guard, reading: Reading) -> APIRouter:
         "/api/v1/batches/{batchId}", summary="Progress of a batch", openapi_extra=_SECURITY,
         responses={200: {"model": BatchProgress}, **documented(*_ALWAYS, errors.BatchNotFound)},
     )  # fmt: skip
-    async def batch(request: Request, batchId: str) -> JSONResponse:
+    async def batch(request: Request, batchId: BatchId) -> JSONResponse:
         found, shown = await reading.batch(batchId)
         caller_of(request).require_session(found.session)
         return JSONResponse(shown)
@@ -173,19 +205,28 @@ def stats_routes(guard: Guard, reading: Reading) -> APIRouter:
     }
 
     @router.get("/api/v1/stats", summary="The whole fleet's figures", **shared)
-    async def fleet(on: Day = None, start: First = None, end: Last = None, by: ByHour = None) -> JSONResponse:
+    async def fleet(
+        request: Request, on: Day = None, start: First = None, end: Last = None, by: ByHour = None
+    ) -> JSONResponse:
+        caller_of(request).require_session(None)
         return await answer(on, start, end, by)
 
     @router.get("/api/v1/stats/accounts/{phone}", summary="An account's figures", **shared)
     async def account(
-        phone: str, on: Day = None, start: First = None, end: Last = None, by: ByHour = None
+        request: Request,
+        phone: AccountPhone,
+        on: Day = None,
+        start: First = None,
+        end: Last = None,
+        by: ByHour = None,
     ) -> JSONResponse:
+        caller_of(request).require_account(await reading.sessions_of(phone))
         return await answer(on, start, end, by, phone=phone)
 
     @router.get("/api/v1/stats/{sessionId}", summary="A session's figures", **shared)
     async def session(
         request: Request,
-        sessionId: str,
+        sessionId: SessionId,
         on: Day = None,
         start: First = None,
         end: Last = None,
@@ -208,16 +249,19 @@ def limits_routes(guard: Guard, reading: Reading, changing: Changing) -> APIRout
     }
 
     @router.get("/sessions/{sessionId}/limits", summary="The limits in force, and which are overridden", **shared)
-    async def limits(sessionId: str) -> JSONResponse:
+    async def limits(request: Request, sessionId: SessionId) -> JSONResponse:
+        caller_of(request).require_session(sessionId)
         return JSONResponse(await reading.limits(sessionId))
 
     @router.put("/sessions/{sessionId}/limits", summary="Override any of them for this account", **shared)
-    async def override(sessionId: str, body: LimitsRequest) -> JSONResponse:
+    async def override(request: Request, sessionId: SessionId, body: LimitsRequest) -> JSONResponse:
+        caller_of(request).require_session(sessionId)
         await changing.override(sessionId, _overrides(body), body.timezone)
         return JSONResponse(await reading.limits(sessionId))
 
     @router.delete("/sessions/{sessionId}/limits", summary="Back to the table", **shared)
-    async def reset(sessionId: str) -> JSONResponse:
+    async def reset(request: Request, sessionId: SessionId) -> JSONResponse:
+        caller_of(request).require_session(sessionId)
         await changing.override(sessionId, Overrides(), None)
         return JSONResponse(await reading.limits(sessionId))
 
@@ -232,6 +276,6 @@ def _overrides(body: LimitsRequest) -> Overrides:
     try:
         if body.timezone:
             ZoneInfo(body.timezone)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # the last for a name that is a folder there
         raise errors.InvalidRequest("timezone: is not an IANA time zone like Asia/Jerusalem", "timezone") from None
     return Overrides(body.daily, body.perMinute, body.baseDelayMs, body.jitterMs, span)

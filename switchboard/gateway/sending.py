@@ -2,8 +2,10 @@
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NoReturn
 
 from pydantic import ValidationError
@@ -11,6 +13,8 @@ from pydantic import ValidationError
 from switchboard.domain import errors, ids, phones
 from switchboard.domain.accounts import Account, Profile
 from switchboard.domain.clock import Clock
+from switchboard.domain.hours import DAY_MS
+from switchboard.domain.ids import is_session_id
 from switchboard.domain.pacing import Policy
 from switchboard.domain.waiting import expected
 from switchboard.gateway.auth import Caller, seconds_left
@@ -21,6 +25,7 @@ from switchboard.store import Store
 from switchboard.store.intake import Accepted, Entry, Refusal, Refused, Result, Row, Stale
 
 _PROFILES_KEPT = 20_000
+_FARTHEST_MS = 3660 * DAY_MS  # some ten years, as far as an estimate goes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +39,30 @@ class SendRules:
 class Sending:
     """Keeps the profiles of accounts it has seen: the script says when one is out of date."""
 
-    def __init__(self, store: Store, policy: Policy, rules: SendRules, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy,
+        rules: SendRules,
+        clock: Clock,
+        admit: Callable[[Caller], Awaitable[None]],
+    ) -> None:
         self._store = store
         self._policy = policy
         self._rules = rules
         self._clock = clock
+        self._admit = admit
         self._profiles: OrderedDict[tuple[str | None, str | None], Profile] = OrderedDict()
         self._coalescer = Coalescer[Entry, Result](lambda entries: store.intake.enqueue(entries, clock()))
 
     async def send(self, caller: Caller, request: SendRequest, idempotency_key: str | None) -> dict[str, object]:
-        to = self._phone(request.to, "to")
-        self._check_text(request.message)
-        due = ms(request.scheduledFor) if request.scheduledFor else 0
-        row = Row(ids.new_message_id(), to, request.message, request.priority, due, request.reference)
-        entry = await self._entry(caller, request, [row], idempotency_key)
+        async with self._refusals_counted(caller):
+            sender = await self._sender(caller, request)
+            to = self._phone(request.to, "to")
+            self._check_text(request.message)
+            due = self._due(request.scheduledFor)
+            row = Row(ids.new_message_id(), to, request.message, request.priority, due, request.reference)
+            entry = _entry(caller, request, sender, [row], idempotency_key)
         accepted = await self._accept(entry, together=True)
         return {
             "queued": True,
@@ -57,9 +72,11 @@ class Sending:
         }
 
     async def send_batch(self, caller: Caller, request: BatchRequest, idempotency_key: str | None) -> dict[str, object]:
-        rows = self._rows(request)
+        async with self._refusals_counted(caller):
+            sender = await self._sender(caller, request)
+            rows = self._rows(request)
+            entry = _entry(caller, request, sender, rows, idempotency_key)
         spread_ms = round(request.spreadMinutes * 60_000)
-        entry = await self._entry(caller, request, rows, idempotency_key)
         entry = replace(entry, batch=(ids.new_batch_id(), spread_ms))
         accepted = await self._accept(entry, together=False)
         return {
@@ -95,32 +112,29 @@ class Sending:
             _refuse_rows(bad)
         return rows
 
-    async def _entry(
-        self,
-        caller: Caller,
-        request: SendRequest | BatchRequest,
-        rows: Sequence[Row],
-        idempotency_key: str | None,
-    ) -> Entry:
-        phone = self._phone(request.phone, "phone") if request.phone else None
-        session = await self._allowed_session(caller, request.sessionId, phone)
-        return Entry(
-            rows=rows,
-            session=session,
-            phone=phone,
-            deferrable=request.deferrable,
-            rate=caller.rate,
-            idempotency=_idempotency(caller, request, idempotency_key),
-        )
+    @asynccontextmanager
+    async def _refusals_counted(self, caller: Caller) -> AsyncIterator[None]:
+        """A good request is counted against its key's rate by the script; one that never gets there, here."""
+        try:
+            yield
+        except (errors.InvalidRequest, errors.SessionNotFound):
+            await self._admit(caller)
+            raise
 
-    async def _allowed_session(self, caller: Caller, session: str | None, phone: str | None) -> str | None:
-        """A key bound to sessions sends through one of them: the one it names, or one of the phone it names."""
-        if not caller.key.sessions:
-            return session
-        if session is None and phone is not None:
-            session = min(await self._store.accounts.sessions_of(phone) & caller.key.sessions, default=None)
-        caller.require_session(session)
-        return session
+    async def _sender(self, caller: Caller, request: SendRequest | BatchRequest) -> tuple[str | None, str | None]:
+        """The session and the phone to send from. Who may is asked before anything else is looked at.
+
+        A key bound to sessions sends through one of them: the one it names, or one of the phone it names.
+        """
+        session = request.sessionId
+        if session is not None:
+            caller.require_session(session)
+        phone = self._phone(request.phone, "phone") if request.phone else None
+        if session is None and caller.key.sessions:
+            of_phone = await self._store.accounts.sessions_of(phone) if phone else set[str]()
+            session = min(of_phone & caller.key.sessions, default=None)
+            caller.require_session(session)
+        return session, phone
 
     async def _accept(self, entry: Entry, *, together: bool) -> Accepted:
         sender = (entry.session, entry.phone)
@@ -208,11 +222,38 @@ class Sending:
         except phones.PhoneError as error:
             raise errors.InvalidRequest(f"{field}: {error}", field) from None
 
+    def _due(self, moment: datetime | None) -> int:
+        due = ms(moment) if moment else 0
+        if due > self._clock() + _FARTHEST_MS:
+            raise errors.InvalidRequest("scheduledFor: at most ten years ahead", "scheduledFor")
+        return due
+
     def _check_text(self, text: str, field: str = "message") -> None:
         if len(text) > self._rules.max_text:
             raise errors.InvalidRequest(f"{field}: at most {self._rules.max_text} characters", field)
         if not text.strip():
             raise errors.InvalidRequest(f"{field}: is blank", field)
+
+
+def _entry(
+    caller: Caller,
+    request: SendRequest | BatchRequest,
+    sender: tuple[str | None, str | None],
+    rows: Sequence[Row],
+    idempotency_key: str | None,
+) -> Entry:
+    session, phone = sender
+    idempotency = _idempotency(caller, request, idempotency_key)
+    if session is not None and not is_session_id(session):
+        raise errors.SessionNotFound(session)
+    return Entry(
+        rows=rows,
+        session=session,
+        phone=phone,
+        deferrable=request.deferrable,
+        rate=caller.rate,
+        idempotency=idempotency,
+    )
 
 
 def _start(account: Account, accepted: Accepted) -> int:

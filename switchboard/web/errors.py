@@ -1,6 +1,6 @@
 """The one table from errors to HTTP, and the one shape every error answer has."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -53,11 +53,9 @@ def _headers(error: SwitchboardError) -> dict[str, str]:
     return {}
 
 
-def invalid_request(error: RequestValidationError) -> errors.InvalidRequest:
+def invalid_request(found: Sequence[Any]) -> errors.InvalidRequest:
     """Names the first wrong field, and lists them all. Never repeats what was sent: it may be a message text."""
-    faults = [
-        {"field": _field(one["loc"]), "message": one["msg"].removeprefix("Value error, ")} for one in error.errors()
-    ]
+    faults = [{"field": _field(one["loc"]), "message": one["msg"].removeprefix("Value error, ")} for one in found]
     first = faults[0]
     return errors.InvalidRequest(f"{first['field']}: {first['message']}", first["field"], fields=faults)
 
@@ -72,7 +70,7 @@ def install_error_handlers(app: FastAPI) -> None:
         return error_response(error)
 
     async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return error_response(invalid_request(error))
+        return error_response(invalid_request(error.errors()))
 
     async def http(_: Request, error: HTTPException) -> Response:
         code = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(error.status_code, "INVALID_REQUEST")

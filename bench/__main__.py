@@ -1,0 +1,96 @@
+"""`make bench`: runs all of it, prints one table with the bar each figure must clear, writes results and plots."""
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from bench.plots import draw
+
+RESULTS = Path(__file__).parent / "results"
+SUITES = ("send", "batch", "handover", "release")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A ratio or time that one run must show. `least`: it must be at least that, else at most."""
+
+    figure: str
+    says: str
+    bound: float
+    least: bool
+
+    def holds(self, results: dict[str, float]) -> bool:
+        value = results[self.figure]
+        return value >= self.bound if self.least else value <= self.bound
+
+
+BARS = (
+    Bar("send_to_noop", "POST /send beside a no-op endpoint of the same server", 0.5, least=True),
+    Bar("batch_to_raw", "batch ingest beside raw pipelined writes of the same bytes", 0.4, least=True),
+    Bar("handover_10000_to_10", "cost of a hand-over with 10,000 accounts beside 10", 1.3, least=False),
+    Bar("late_p99_ms", "release lateness p99 with 10,000 accounts, ms", 100, least=False),
+    Bar("cycles_to_evalsha", "full cycles beside bare EVALSHA round trips", 0.2, least=True),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench")
+    parser.add_argument("suites", nargs="*", default=list(SUITES), help=f"some of {', '.join(SUITES)}")
+    chosen = parser.parse_args().suites
+    console = Console(width=110)
+    results: dict[str, float] = {}
+    for name in chosen:
+        console.print(f"… {name}: {importlib.import_module(f'bench.{name}').__doc__}".split("\n")[0])
+        started = time.perf_counter()
+        measure: Callable[[], Awaitable[dict[str, float]]] = importlib.import_module(f"bench.{name}").measure
+        results |= uvloop.run(_awaited(measure))
+        console.print(f"  {time.perf_counter() - started:.0f} s")
+    _print(console, results)
+    _write(results)
+    if set(chosen) == set(SUITES):
+        draw(results, RESULTS)
+    console.print(f"Written to {os.path.relpath(RESULTS)}/")
+
+
+async def _awaited(measure: Callable[[], Awaitable[dict[str, float]]]) -> dict[str, float]:
+    return await measure()
+
+
+def _print(console: Console, results: dict[str, float]) -> None:
+    table = Table("figure", "value", title="all figures")
+    for name, value in results.items():
+        table.add_row(name, f"{value:,.2f}" if value < 100 else f"{value:,.0f}")
+    console.print(table)
+    bars = Table("what", "seen", "bar", "", title="what one run must show")
+    for bar in BARS:
+        if bar.figure in results:
+            sign = "≥" if bar.least else "≤"
+            verdict = "[green]holds[/green]" if bar.holds(results) else "[red]MISSED[/red]"
+            bars.add_row(bar.says, f"{results[bar.figure]:.2f}", f"{sign} {bar.bound:g}", verdict)
+    console.print(bars)
+
+
+def _write(results: dict[str, float]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    content = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "on": machine,
+        "results": results,
+        "bars": [asdict(bar) | {"holds": bar.holds(results)} for bar in BARS if bar.figure in results],
+    }
+    (RESULTS / "latest.json").write_text(json.dumps(content, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
