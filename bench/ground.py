@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from switchboard.domain.hours import ALWAYS
+from switchboard.domain.hours import ALWAYS, DAY_MS
 from switchboard.domain.pacing import Policy
 from switchboard.domain.recipients import RecipientRules
 from switchboard.domain.trust import STANDARD, Overrides, TrustTable
@@ -34,7 +34,7 @@ ROOM = 10_000_000
 UTC = ZoneInfo("UTC")
 
 POLICY = Policy(TrustTable(STANDARD), recipients=RecipientRules(1_000_000, ALWAYS), burst_factor=1e9)
-FREE = Overrides(daily=1_000_000, per_minute=120, base_delay_ms=0, jitter_ms=0, hours=ALWAYS)
+FREE = Overrides(daily=1_000_000, per_minute=30, base_delay_ms=0, jitter_ms=0, hours=ALWAYS)
 
 _ENV = {
     "API_KEY": API_KEY,
@@ -87,17 +87,17 @@ async def opened(url: str) -> AsyncIterator[tuple[Store, Redis]]:
         await client.aclose()
 
 
-async def linked_accounts(store: Store, count: int) -> None:
-    """`count` connected accounts that no limit holds back."""
+async def linked_accounts(store: Store, count: int, overrides: Overrides = FREE) -> None:
+    """`count` connected accounts, long hot; by default with overrides that hold nothing back."""
     for start in range(0, count, 200):
-        await asyncio.gather(*(_linked(store, n) for n in range(start, min(start + 200, count))))
+        await asyncio.gather(*(_linked(store, n, overrides) for n in range(start, min(start + 200, count))))
 
 
-async def _linked(store: Store, number: int) -> None:
-    at = now_ms()
-    await store.accounts.register(session(number), at)
-    await store.accounts.connect(session(number), phone(number), at)
-    await store.accounts.override(phone(number), FREE, None, at)
+async def _linked(store: Store, number: int, overrides: Overrides) -> None:
+    born = now_ms() - 30 * DAY_MS
+    await store.accounts.register(session(number), born)
+    await store.accounts.connect(session(number), phone(number), born)
+    await store.accounts.override(phone(number), overrides, None, now_ms())
 
 
 def free_port() -> int:

@@ -7,8 +7,9 @@ from statistics import median
 
 from bench import load
 from bench.ground import API_KEY, free_port, linked_accounts, opened, percentile, recipient, running, session, valkey
+from switchboard.domain.trust import Overrides
 
-ACCOUNTS = 100
+ACCOUNTS = 1_000
 ROUNDS = 4
 SECONDS = 3.0
 
@@ -27,7 +28,7 @@ def _sends() -> Iterator[bytes]:
 async def measure() -> dict[str, float]:
     port = free_port()
     async with valkey() as url, opened(url) as (store, _):
-        await linked_accounts(store, ACCOUNTS)
+        await linked_accounts(store, ACCOUNTS, Overrides())
         with running("gateway", url, port):
             sends = _sends()
             await load.drive(port, sends, 1.0)  # warm up

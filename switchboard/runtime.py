@@ -46,20 +46,34 @@ def system_clock() -> int:
 def run(settings: Settings, parts: frozenset[str]) -> None:
     """Serve until SIGINT or SIGTERM."""
     configure_logs()
-    secrets = ensure_secrets(settings)
-    uvloop.run(_run(settings, secrets, parts))
+    uvloop.run(_run(settings, parts))
 
 
-async def _run(settings: Settings, secrets: Secrets, parts: frozenset[str]) -> None:
+async def _run(settings: Settings, parts: frozenset[str]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     listener = _listen(settings, parts)
-    async with opened_store(settings) as store, asyncio.TaskGroup() as group:
+    async with opened_store(settings) as store:
+        # Not before all that may fail: a start that fails must not use up the one showing of a new key.
+        secrets = ensure_secrets(settings)
+        await _serve(settings, secrets, store, parts, listener, stop)
+    _log.info("stopped")
+
+
+async def _serve(
+    settings: Settings,
+    secrets: Secrets,
+    store: Store,
+    parts: frozenset[str],
+    listener: socket.socket | None,
+    stop: asyncio.Event,
+) -> None:
+    async with asyncio.TaskGroup() as group:
         serving = [group.create_task(store.wakeups.run(), name="wakeups")]
         if "dispatcher" in parts:
             serving.append(group.create_task(_dispatcher(settings, store).run(), name="dispatcher"))
-        server = _server(settings, secrets, store, parts)
+        server = _server(settings, secrets, store, parts, stop)
         http = group.create_task(server.serve(sockets=[listener]), name="http") if listener else None
         _announce(settings, secrets, parts)
         await stop.wait()
@@ -69,7 +83,6 @@ async def _run(settings: Settings, secrets: Secrets, parts: frozenset[str]) -> N
             await http
         for task in serving:
             task.cancel()
-    _log.info("stopped")
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -130,7 +143,7 @@ def _dispatcher(settings: Settings, store: Store) -> Dispatcher:
     return Dispatcher(store, policy_of(settings), retry_rules_of(settings), system_clock, chance)
 
 
-def routers(settings: Settings, secrets: Secrets, store: Store, parts: frozenset[str]) -> Routers:
+def routers(settings: Settings, secrets: Secrets, store: Store, parts: frozenset[str], stop: asyncio.Event) -> Routers:
     chosen: Routers = []
     if "gateway" in parts:
         rules = SendRules(
@@ -157,6 +170,7 @@ def routers(settings: Settings, secrets: Secrets, store: Store, parts: frozenset
             master_secret=secrets.webhook_secret,
             wait_ms=settings.claim_wait_ms,
             clock=system_clock,
+            stopping=stop,
         )
         chosen = [*chosen, workers]
     return chosen
@@ -170,8 +184,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(settings: Settings, secrets: Secrets, store: Store, parts: frozenset[str]) -> _Server:
-    app = create_app(store, sorted(parts), routers(settings, secrets, store, parts))
+def _server(settings: Settings, secrets: Secrets, store: Store, parts: frozenset[str], stop: asyncio.Event) -> _Server:
+    app = create_app(store, sorted(parts), routers(settings, secrets, store, parts, stop))
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_DRAIN_S)
     return _Server(config)
 

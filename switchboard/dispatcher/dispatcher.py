@@ -22,6 +22,8 @@ from switchboard.store.views import AccountView
 _log = structlog.get_logger(__name__)
 _AWAY_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 _LONGEST_SLEEP_S = 3600.0
+BREATH_S = 0.004
+"""Between two busy rounds, so that what falls due meanwhile is planned together and not one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,9 @@ class Dispatcher:
                 pass
         done = await self.round(self._clock())
         if done.busy:
-            return
-        await self._sleep_until(done.next_at, due, jobs)
+            await asyncio.sleep(BREATH_S)
+        else:
+            await self._sleep_until(done.next_at, due, jobs)
 
     async def _sleep_until(self, moment: int | None, *events: asyncio.Event) -> None:
         seconds = _LONGEST_SLEEP_S if moment is None else (moment - self._clock()) / 1000

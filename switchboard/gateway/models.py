@@ -5,6 +5,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema
 
+
+def _either_name(schema: dict[str, Any]) -> None:
+    """Says in the document what `AliasChoices` does: the text comes as `message` or as `text`."""
+    [name] = {"message", "text"} & set(schema["properties"])
+    other = {"message": "text", "text": "message"}[name]
+    schema["properties"][other] = schema["properties"][name] | {"title": other.title()}
+    schema["required"].remove(name)
+    schema["oneOf"] = [{"required": [name]}, {"required": [other]}]
+
+
+def _send_schema(schema: dict[str, Any]) -> None:
+    _either_name(schema)
+    schema["examples"] = [
+        {"to": "972509876543", "message": "hello", "sessionId": "worker_1", "reference": "order-17"},
+        {"to": "+972 50-987-6543", "text": "hello", "priority": 3},
+    ]
+
+
 _TEXT = Field(validation_alias=AliasChoices("message", "text"), min_length=1, examples=["hello"])
 _TO = Field(min_length=1, max_length=40, examples=["972509876543", "+972 50-987-6543"])
 
@@ -14,14 +32,7 @@ class _Request(BaseModel):
 
 
 class SendRequest(_Request):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"to": "972509876543", "message": "hello", "sessionId": "worker_1", "reference": "order-17"},
-                {"to": "+972 50-987-6543", "text": "hello", "priority": 3},
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra=_send_schema)
 
     to: str = _TO
     message: str = _TEXT
@@ -34,12 +45,26 @@ class SendRequest(_Request):
 
 
 class BatchRow(_Request):
+    model_config = ConfigDict(json_schema_extra=_either_name)
+
     to: str = _TO
     text: str = Field(validation_alias=AliasChoices("text", "message"), min_length=1)
     reference: str | None = Field(None, max_length=200)
 
 
 class BatchRequest(_Request):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "messages": [{"to": "972509876543", "text": "hello"}, {"to": "972509876544", "text": "hello"}],
+                    "sessionId": "worker_1",
+                    "spreadMinutes": 30,
+                }
+            ]
+        }
+    )
+
     # Rows are checked one by one, so that every bad row is reported and not only the first.
     messages: list[Annotated[Any, WithJsonSchema(BatchRow.model_json_schema())]] = Field(min_length=1)
     sessionId: str | None = Field(None, max_length=64)
@@ -50,6 +75,8 @@ class BatchRequest(_Request):
 
 
 class LimitsRequest(_Request):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"daily": 50, "hours": "09:00-18:00"}]})
+
     daily: int | None = Field(None, ge=1, le=10_000)
     perMinute: int | None = Field(None, ge=1, le=120)
     baseDelayMs: int | None = Field(None, ge=0, le=3_600_000)

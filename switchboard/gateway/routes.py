@@ -121,20 +121,18 @@ def change_routes(guard: Guard, changing: Changing) -> APIRouter:
     async def cancel_batch(request: Request, batchId: BatchId) -> JSONResponse:
         return JSONResponse(await changing.cancel_batch(caller_of(request), batchId))
 
-    dead = documented(
-        *_ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting, errors.RecipientOptedOut, errors.QueueFull
-    )
-
     @router.post(
         "/api/v1/dead-letters/{messageId}/retry", summary="Try a dead letter again", openapi_extra=_SECURITY,
-        responses={200: {"model": MessageAnswer}, **dead},
+        responses={200: {"model": MessageAnswer}, **documented(
+            *_ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting, errors.RecipientOptedOut, errors.QueueFull)},
     )  # fmt: skip
     async def redrive(request: Request, messageId: MessageId) -> JSONResponse:
         return JSONResponse(await changing.redrive(caller_of(request), messageId))
 
     @router.delete(
         "/api/v1/dead-letters/{messageId}", summary="Discard a dead letter", openapi_extra=_SECURITY,
-        responses={200: {"model": MessageAnswer}, **dead},
+        responses={200: {"model": MessageAnswer}, **documented(
+            *_ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting)},
     )  # fmt: skip
     async def discard(request: Request, messageId: MessageId) -> JSONResponse:
         return JSONResponse(await changing.discard(caller_of(request), messageId))
@@ -240,26 +238,29 @@ def stats_routes(guard: Guard, reading: Reading) -> APIRouter:
 
 def limits_routes(guard: Guard, reading: Reading, changing: Changing) -> APIRouter:
     router = APIRouter(route_class=guard.route("admin"), tags=["limits"], prefix="/api/anti-ban")
-    shared: dict[str, Any] = {
-        "openapi_extra": _SECURITY,
-        "responses": {
-            200: {"model": LimitsAnswer},
-            **documented(*_ALWAYS, errors.InvalidRequest, errors.SessionNotFound, errors.SessionNotLinked),
-        },
-    }
+    senders = (*_ALWAYS, errors.SessionNotFound, errors.SessionNotLinked)
 
-    @router.get("/sessions/{sessionId}/limits", summary="The limits in force, and which are overridden", **shared)
+    def answers(*more: type[errors.SwitchboardError]) -> dict[str, Any]:
+        return {
+            "openapi_extra": _SECURITY,
+            "responses": {200: {"model": LimitsAnswer}, **documented(*senders, *more)},
+        }
+
+    @router.get("/sessions/{sessionId}/limits", summary="The limits in force, and which are overridden", **answers())
     async def limits(request: Request, sessionId: SessionId) -> JSONResponse:
         caller_of(request).require_session(sessionId)
         return JSONResponse(await reading.limits(sessionId))
 
-    @router.put("/sessions/{sessionId}/limits", summary="Override any of them for this account", **shared)
+    @router.put(
+        "/sessions/{sessionId}/limits", summary="Override any of them for this account",
+        **answers(errors.InvalidRequest, errors.PayloadTooLarge),
+    )  # fmt: skip
     async def override(request: Request, sessionId: SessionId, body: LimitsRequest) -> JSONResponse:
         caller_of(request).require_session(sessionId)
         await changing.override(sessionId, _overrides(body), body.timezone)
         return JSONResponse(await reading.limits(sessionId))
 
-    @router.delete("/sessions/{sessionId}/limits", summary="Back to the table", **shared)
+    @router.delete("/sessions/{sessionId}/limits", summary="Back to the table", **answers())
     async def reset(request: Request, sessionId: SessionId) -> JSONResponse:
         caller_of(request).require_session(sessionId)
         await changing.override(sessionId, Overrides(), None)

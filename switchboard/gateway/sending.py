@@ -18,10 +18,10 @@ from switchboard.domain.ids import is_session_id
 from switchboard.domain.pacing import Policy
 from switchboard.domain.waiting import expected
 from switchboard.gateway.auth import Caller, seconds_left
-from switchboard.gateway.coalesce import Coalescer
 from switchboard.gateway.models import BatchRequest, BatchRow, SendRequest
 from switchboard.gateway.times import iso, ms
 from switchboard.store import Store
+from switchboard.store.coalesce import Coalescer
 from switchboard.store.intake import Accepted, Entry, Refusal, Refused, Result, Row, Stale
 
 _PROFILES_KEPT = 20_000
@@ -147,6 +147,9 @@ class Sending:
             match result:
                 case Accepted():
                     return result
+                case Refused(Refusal.MISMATCH) if entry.phone is None:
+                    self._profiles.pop(sender, None)  # its session belongs to another account by now
+                    entry = replace(entry, rate=None)
                 case Refused():
                     self._refuse(result, entry)
                 case Stale():
@@ -160,6 +163,7 @@ class Sending:
         now = self._clock()
         return replace(
             entry,
+            phone=profile.phone,  # a revision means nothing for another account than this
             revision=profile.revision,
             daily=self._policy.limits(profile, now).daily,
             burst=self._policy.burst_threshold(profile, now),

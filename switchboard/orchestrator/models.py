@@ -1,13 +1,26 @@
 """The worker protocol's shapes, as in `protocol/schemas`. Unknown event types pass: they are kept, not refused."""
 
-from typing import Annotated, Any, Literal
+import re
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-Moment = Annotated[int, Field(ge=10**11, lt=10**14)]
+Moment = Annotated[int, Field(ge=10**12, lt=10**14)]
 MessageId = Annotated[str, Field(pattern=r"^[0-9a-f]{18}$")]
+WhatsappId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+Phone = Annotated[str, Field(pattern=r"^[1-9][0-9]{6,14}$")]
 Reason = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.:-]{0,63}$")]
 Failure = Literal["retryable", "not_on_whatsapp", "refused", "rate_limited", "restricted", "unconfirmed"]
+SessionStatus = Literal[
+    "starting", "qr_ready", "connected", "disconnected", "paused", "restricted", "logged_out", "failed", "stopped",
+    "passkey_required",
+]  # fmt: skip
+
+
+def _without_credentials(text: str) -> str:
+    if re.search(r"://[^/\s]*@", text):
+        raise ValueError("shows credentials")
+    return text
 
 
 class Signer(BaseModel):
@@ -24,7 +37,7 @@ class _Body(BaseModel):
 
 class ClaimBody(_Body):
     instance: str = Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")
-    waitMs: int = Field(25_000, ge=0, le=60_000)
+    waitMs: int = Field(ge=0, le=60_000)
 
 
 class AckBody(_Body):
@@ -33,10 +46,20 @@ class AckBody(_Body):
     timestamp: Moment
 
 
-class NackBody(AckBody):
+class _Failed(BaseModel):
     kind: Failure = Field(alias="class")
     error: Reason
     until: Moment | None
+
+    @model_validator(mode="after")
+    def _only_a_restriction_has_an_end(self) -> Self:
+        if self.until is not None and self.kind != "restricted":
+            raise ValueError("only a restriction has an end (until)")
+        return self
+
+
+class NackBody(AckBody, _Failed):
+    pass
 
 
 class EventBody(_Body):
@@ -54,25 +77,60 @@ class SentData(_Data):
     messageId: MessageId
 
 
-class FailedData(_Data):
+class FailedData(_Data, _Failed):
     messageId: MessageId
     attempt: int = Field(ge=1)
-    kind: Failure = Field(alias="class")
-    error: Reason
     until: Moment | None = None
 
 
 class ReceiptData(_Data):
     messageId: MessageId | None = None
-    whatsappId: str | None = Field(None, min_length=1, max_length=128)
+    whatsappId: WhatsappId | None = None
     timestamp: Moment
+
+    @model_validator(mode="after")
+    def _names_a_message(self) -> Self:
+        if self.messageId is None and self.whatsappId is None:
+            raise ValueError("names neither messageId nor whatsappId")
+        return self
 
 
 class ConnectedData(_Data):
-    phoneNumber: str = Field(pattern=r"^[1-9][0-9]{4,14}$")
-    jid: str
-    fingerprint: str | None = None
+    phoneNumber: Phone
+    jid: str = Field(pattern=r"^[0-9]+(:[0-9]+)?@[a-z.]+$")
+    fingerprint: str = Field(min_length=1, max_length=200)
 
 
 class DisconnectedData(_Data):
     reason: Reason
+
+
+class PingData(_Data):
+    socketOpen: bool
+    lastInboundAt: Moment | None
+
+
+class QrData(_Data):
+    qr: str = Field(min_length=1, max_length=2953)
+    expiresAt: Moment | None = None
+
+
+class StatusData(_Data):
+    status: SessionStatus
+
+
+class ReceivedData(_Data):
+    sender: Phone = Field(alias="from")
+    whatsappId: WhatsappId
+    text: str
+    timestamp: Moment
+    backfilled: bool = False
+
+
+class ProxyErrorData(_Data):
+    code: Reason
+    detail: Annotated[str, Field(max_length=500), AfterValidator(_without_credentials)]
+
+
+class AuthFailureData(_Data):
+    code: Reason

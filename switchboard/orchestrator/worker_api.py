@@ -48,7 +48,7 @@ class WorkerBorder:
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             field = ".".join(map(str, first["loc"])) or "body"
-            raise InvalidRequest(f"{field}: {first['msg']}", field) from None
+            raise InvalidRequest(f"{field}: {first['msg'].removeprefix('Value error, ')}", field) from None
         if getattr(body, "sessionId", session) != session:
             raise Forbidden("The body speaks for another session than the one that signed it.")
         if await self._store.accounts.session(session) is None:
@@ -57,11 +57,12 @@ class WorkerBorder:
 
 
 class LongPoll:
-    """Hands a session's next message to its worker as soon as there is one."""
+    """Hands a session's next message to its worker as soon as there is one. Nobody waits any more once we stop."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, stopping: asyncio.Event) -> None:
         self._store = store
         self._clock = clock
+        self._stopping = stopping
 
     async def claim(self, session: str, instance: str, wait_ms: int, request: Request) -> Claimed | None:
         deadline = self._clock() + wait_ms
@@ -72,20 +73,21 @@ class LongPoll:
                     woken.clear()
                     claimed = await self._store.outbox.claim(session, instance, self._clock())
                     left_s = (deadline - self._clock()) / 1000
-                    if claimed is not None or left_s <= 0:
+                    if claimed is not None or left_s <= 0 or self._stopping.is_set():
                         return claimed
-                    await _first_of(woken, gone, left_s)
+                    await _first_of(gone, left_s, woken, self._stopping)
             return None
         finally:
             gone.cancel()
 
 
-async def _first_of(woken: asyncio.Event, gone: "asyncio.Task[None]", seconds: float) -> None:
-    waiting = asyncio.create_task(woken.wait())
+async def _first_of(gone: "asyncio.Task[None]", seconds: float, *events: asyncio.Event) -> None:
+    waiting = [asyncio.create_task(event.wait()) for event in events]
     try:
-        await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({gone, *waiting}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        waiting.cancel()
+        for task in waiting:
+            task.cancel()
 
 
 async def _disconnected(request: Request) -> None:
@@ -101,10 +103,11 @@ def worker_routes(
     master_secret: str,
     wait_ms: int,
     clock: Clock,
+    stopping: asyncio.Event | None = None,
 ) -> APIRouter:
     router = APIRouter(tags=["worker"], include_in_schema=False)
     border = WorkerBorder(store, master_secret)
-    poll = LongPoll(store, clock)
+    poll = LongPoll(store, clock, stopping or asyncio.Event())
 
     @router.post("/api/worker/sessions/{session}/outbox/claim")
     async def claim(request: Request, session: str) -> JSONResponse:

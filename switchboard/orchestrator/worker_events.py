@@ -12,17 +12,32 @@ from switchboard.domain.ids import message_id_of
 from switchboard.domain.messages import Status
 from switchboard.domain.retry import FailureClass
 from switchboard.orchestrator.models import (
+    AuthFailureData,
     ConnectedData,
     DisconnectedData,
     EventBody,
     FailedData,
+    PingData,
+    ProxyErrorData,
+    QrData,
     ReceiptData,
+    ReceivedData,
     SentData,
+    StatusData,
 )
 from switchboard.orchestrator.settlement import Settlement
 from switchboard.store import Store
 
 _log = structlog.get_logger(__name__)
+
+# Known, and checked as strictly as the others, but nothing follows from them yet.
+_ONLY_TOLD: Mapping[str, type[BaseModel]] = {
+    "QR_CODE": QrData,
+    "STATUS_CHANGE": StatusData,
+    "MESSAGE_RECEIVED": ReceivedData,
+    "PROXY_ERROR": ProxyErrorData,
+    "AUTH_FAILURE": AuthFailureData,
+}
 
 Effect = Callable[[EventBody], Awaitable[None]]
 Data = TypeVar("Data", bound=BaseModel)
@@ -46,6 +61,8 @@ class WorkerEvents:
     async def handle(self, event: EventBody) -> None:
         effect = self._effects.get(event.type)
         if effect is None:
+            if event.type in _ONLY_TOLD:
+                _read(_ONLY_TOLD[event.type], event.data)
             _log.info("worker.event_without_effect", session=event.sessionId, type=event.type)
             return
         await effect(event)
@@ -61,6 +78,7 @@ class WorkerEvents:
         _log.info("session.disconnected", session=event.sessionId, reason=reason)
 
     async def _ping(self, event: EventBody) -> None:
+        _read(PingData, event.data)
         await self._store.accounts.ping(event.sessionId, self._clock())
 
     async def _sent(self, event: EventBody) -> None:
@@ -85,5 +103,5 @@ def _read(kind: type[Data], data: dict[str, Any]) -> Data:
         return kind.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        field = "data." + ".".join(map(str, first["loc"]))
-        raise InvalidRequest(f"{field}: {first['msg']}", field) from None
+        field = ".".join(["data", *map(str, first["loc"])])
+        raise InvalidRequest(f"{field}: {first['msg'].removeprefix('Value error, ')}", field) from None

@@ -53,7 +53,8 @@ class Batches:
     async def mark_cancelled(self, batch_id: str, now: int) -> None:
         """From here on nothing of it is released, even if whoever cancels the rest dies half-way."""
         async with store_errors():
-            await self._client.hsetnx(self._keys("batch", batch_id), "cancelled_at", str(now))
+            if await self._client.exists(self._keys("batch", batch_id)):
+                await self._client.hsetnx(self._keys("batch", batch_id), "cancelled_at", str(now))
 
     async def rows(self, batch_id: str, start: int, count: int) -> list[str]:
         async with store_errors():

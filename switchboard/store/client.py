@@ -1,7 +1,7 @@
 """The connection to Valkey or Redis, and what its failures mean to everyone else."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,7 +32,8 @@ def connect(url: str, connections: int = 32) -> Redis:
     """A client that never repeats a call by itself: a move whose answer was lost is not run twice blindly."""
     options: dict[str, Any] = {
         "decode_responses": True,
-        "socket_timeout": 15,
+        # The time limit is in `store_errors`: redis-py's own swallows a cancellation on Python 3.11.
+        "socket_timeout": None,
         "socket_connect_timeout": 5,
         "retry": Retry(NoBackoff(), 0),
     }
@@ -55,14 +56,28 @@ def _through_sentinel(url: str, options: dict[str, Any]) -> Redis:
     )
 
 
-@asynccontextmanager
-async def store_errors() -> AsyncIterator[None]:
-    """Turns every way a store can be away (down, loading, full disk, failing over) into one error."""
-    try:
-        yield
-    except _GONE as error:
-        raise StoreUnavailable from error
-    except redis_errors.ResponseError as error:
-        if str(error).startswith(_AWAY):
+def is_away(error: BaseException) -> bool:
+    """Whether an error means that the store can't serve right now, rather than that a call was wrong."""
+    return isinstance(error, _GONE) or (isinstance(error, redis_errors.ResponseError) and str(error).startswith(_AWAY))
+
+
+class store_errors:  # noqa: N801 - reads as a verb where it is used
+    """Turns every way a store can be away (down, silent, loading, full disk, failing over) into one error."""
+
+    __slots__ = ("_timeout",)
+
+    def __init__(self, patience_s: float | None = 15.0) -> None:
+        self._timeout = asyncio.timeout(patience_s)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            raise StoreUnavailable from late
+        if isinstance(error, _GONE) or (isinstance(error, redis_errors.ResponseError) and str(error).startswith(_AWAY)):
             raise StoreUnavailable from error
-        raise

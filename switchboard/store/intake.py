@@ -103,7 +103,7 @@ class Intake:
             "windows": {"idempotencyS": rules.idempotency_s, "burstMs": rules.burst_ms},
             "entries": [_written(entry) for entry in entries],
         }
-        answers = await self._scripts.run("enqueue", json.dumps(call))
+        (answers,) = await self._scripts.run_together([("enqueue", (json.dumps(call),))])
         return [self._read(answer) for answer in answers]
 
     def _read(self, answer: list[Any]) -> Result:

@@ -74,18 +74,28 @@ class Messages:
     async def _page(self, key: str, limit: int, cursor: str | None) -> Page:
         """The cursor is the score and id of the last one shown, so it holds while others come and go."""
         after, _, last_id = cursor.partition("_") if cursor else ("", "", "")
-        async with store_errors():
-            rows: list[tuple[str, float]] = await self._client.zrange(
-                key, after or "-inf", "+inf", byscore=True, offset=0, num=limit + 64, withscores=True
-            )
-        if cursor:
-            rows = [(i, score) for i, score in rows if (score, i) > (float(after), last_id)]
+        rows = await self._after(key, after or "-inf", last_id, limit + 1)
         shown = rows[:limit]
         more = len(rows) > limit
         items = await self.get_many([message_id for message_id, _ in shown])
         async with store_errors():
             rank = await self._client.zrank(key, shown[0][0]) if shown else None
         return Page(items, (rank or 0) + 1, f"{shown[-1][1]:.3f}_{shown[-1][0]}" if more else None)
+
+    async def _after(self, key: str, score: str, last_id: str, count: int) -> list[tuple[str, float]]:
+        """At least `count` members that come after this one, if there are; any number may share its score."""
+        rows: list[tuple[str, float]] = []
+        offset, step = 0, count + 64
+        while len(rows) < count:
+            async with store_errors():
+                part: list[tuple[str, float]] = await self._client.zrange(
+                    key, score, "+inf", byscore=True, offset=offset, num=step, withscores=True
+                )
+            rows += [(i, at) for i, at in part if (at, i) > (float(score), last_id)]
+            if len(part) < step:
+                break
+            offset += step
+        return rows
 
     async def cancel(self, ids: Sequence[str], now: int, reason: str, phone: str = "") -> list[str]:
         """OK, LEFT:<status> or UNKNOWN for each; with a phone, only messages of that account."""

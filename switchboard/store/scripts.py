@@ -1,6 +1,7 @@
 """Loads the Lua moves and calls them by name. The typed method of each is in the module of its noun."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -8,17 +9,29 @@ from typing import Any
 
 from redis.exceptions import NoScriptError
 
-from switchboard.store.client import Redis, store_errors
+from switchboard.domain.errors import StoreUnavailable
+from switchboard.store.client import Redis, is_away, store_errors
+from switchboard.store.coalesce import Coalescer
 from switchboard.store.keys import lua_prelude
 
 Argument = str | int | float
+Call = tuple[str, tuple[Argument, ...]]
+_DEFINES = re.compile(r"^local (?:function )?(\w+)", re.MULTILINE)
 
 
 @cache
 def source(name: str) -> str:
+    """The script with what it uses of the key functions and of lib.lua, and no more: all of it runs at every call."""
     folder = files("switchboard.store") / "lua"
-    shared = (folder / "lib.lua").read_text()
-    return lua_prelude() + shared + (folder / f"{name}.lua").read_text()
+    body = (folder / f"{name}.lua").read_text()
+    chunks = [*lua_prelude().splitlines(), *(folder / "lib.lua").read_text().split("\n\n")]
+    used: list[str] = []
+    text = body
+    for chunk in reversed(chunks):  # a definition stands before its use
+        if any(re.search(rf"\b{name}\b", text) for name in _DEFINES.findall(chunk)):
+            used.insert(0, chunk)
+            text += chunk
+    return "\n".join([*used, body])
 
 
 @cache
@@ -27,29 +40,38 @@ def _digest(name: str) -> str:
 
 
 class Scripts:
-    """Runs moves under one key prefix. A server that lost its script cache is given the source again."""
+    """Runs moves under one key prefix. A server that lost its script cache is given the source again.
+
+    Calls made while others are under way go out together, in one round trip; each has its own answer.
+    """
 
     def __init__(self, client: Redis, prefix: str) -> None:
         self._client = client
         self._prefix = prefix
+        self._calls = Coalescer[Call, Any](self._send)
 
     async def run(self, name: str, *arguments: Argument) -> Any:
-        async with store_errors():
-            try:
-                return await self._client.evalsha(_digest(name), 1, self._prefix, *arguments)
-            except NoScriptError:
-                return await self._client.eval(source(name), 1, self._prefix, *arguments)
+        return _answer(await self._calls.submit((name, arguments)))
 
-    async def run_together(self, calls: Sequence[tuple[str, tuple[Argument, ...]]]) -> list[Any]:
+    async def run_together(self, calls: Sequence[Call]) -> list[Any]:
         """Several moves in one round trip, one after the other (not one transaction)."""
+        return [_answer(answer) for answer in await self._send(calls)]
+
+    async def _send(self, calls: Sequence[Call]) -> list[Any]:
         async with store_errors():
             pipeline = self._client.pipeline(transaction=False)
             for name, arguments in calls:
                 pipeline.evalsha(_digest(name), 1, self._prefix, *arguments)
-            answers = await pipeline.execute(raise_on_error=False)
+            answers: list[Any] = await pipeline.execute(raise_on_error=False)
             for index, (name, arguments) in enumerate(calls):
                 if isinstance(answers[index], NoScriptError):
-                    answers[index] = await self.run(name, *arguments)
-                elif isinstance(answers[index], Exception):
-                    raise answers[index]
-            return list(answers)
+                    answers[index] = await self._client.eval(source(name), 1, self._prefix, *arguments)
+            return answers
+
+
+def _answer(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        if is_away(answer):
+            raise StoreUnavailable from answer
+        raise answer
+    return answer

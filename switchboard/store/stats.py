@@ -36,13 +36,12 @@ class Stats:
 
 
 def _day(date: str, raw: dict[str, str]) -> Day:
-    delivered = int(raw.get("delivered", 0))
+    hours = tuple({figure: int(raw.get(f"{figure}:{hour:02}", 0)) for figure in FIGURES} for hour in range(24))
+    total = {figure: sum(hour[figure] for hour in hours) for figure in FIGURES}
+    delivered = total["delivered"]
     return Day(
         date=date,
-        sent=int(raw.get("sent", 0)),
-        failed=int(raw.get("failed", 0)),
-        delivered=delivered,
-        read=int(raw.get("read", 0)),
         avg_delivery_ms=round(int(raw.get("deliveryMs", 0)) / delivered) if delivered else None,
-        hours=tuple({figure: int(raw.get(f"{figure}:{hour:02}", 0)) for figure in FIGURES} for hour in range(24)),
+        hours=hours,
+        **total,
     )

@@ -8,7 +8,8 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,7 @@ from switchboard.store.folder import StoreFolder, try_lock
 
 Fsync = Literal["always", "everysec"]
 _POLL_S = 0.02
+_ANSWER_S = 2.0
 _STOP_S = 10.0
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("store")
@@ -96,13 +98,13 @@ class ValkeyServer:
         return False
 
     async def ask(self) -> Answer:
-        async with self._client() as client:
-            try:
+        try:
+            async with self._client() as client:
                 await client.ping()
-            except BusyLoadingError:
-                return Answer.LOADING
-            except (RedisError, OSError):
-                return Answer.NONE
+        except BusyLoadingError:
+            return Answer.LOADING
+        except (RedisError, OSError):
+            return Answer.NONE
         return Answer.READY
 
     async def configure(self) -> None:
@@ -115,11 +117,11 @@ class ValkeyServer:
         if (pid := await self._pid()) is None:
             log.error("store_unreachable", folder=str(self._folder.path))
             return
-        async with self._client() as client:
-            try:
+        try:
+            async with self._client() as client:
                 await client.shutdown()
-            except (RedisError, OSError):
-                self._signal(pid, signal.SIGTERM)
+        except (RedisError, OSError):
+            self._signal(pid, signal.SIGTERM)
         deadline = time.monotonic() + _STOP_S
         while self.running():
             if time.monotonic() > deadline:
@@ -131,8 +133,8 @@ class ValkeyServer:
         """Our child's, or what the server on our socket says of itself. Never one from a file."""
         if self._process is not None and self._process.poll() is None:
             return self._process.pid
-        async with self._client() as client:
-            with suppress(RedisError, OSError):
+        with suppress(RedisError, OSError):
+            async with self._client() as client:
                 return int((await client.info("server"))["process_id"])
         return None
 
@@ -142,6 +144,11 @@ class ValkeyServer:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def _client(self) -> Redis:
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Redis]:
+        # Not redis-py's own socket_timeout: on Python 3.11 that one swallows a cancellation (wait_for).
         once = Retry(NoBackoff(), 0)
-        return Redis(unix_socket_path=str(self._folder.socket), socket_timeout=2, retry=once)
+        path = str(self._folder.socket)
+        client = Redis(unix_socket_path=path, socket_timeout=None, socket_connect_timeout=None, retry=once)
+        async with client, asyncio.timeout(_ANSWER_S):
+            yield client

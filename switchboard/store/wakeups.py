@@ -8,6 +8,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import structlog
 
@@ -16,6 +17,7 @@ from switchboard.store.client import Redis, store_errors
 from switchboard.store.keys import Keys
 
 _log = structlog.get_logger(__name__)
+_SILENCE_S = 10.0
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -44,16 +46,11 @@ class Wakeups:
         failures = 0
         while True:
             try:
-                async with store_errors(), self._client.pubsub() as subscription:
+                async with store_errors(patience_s=None), self._client.pubsub() as subscription:
                     await subscription.subscribe(self._channel)
-                    self._wake_all()
-                    failures = 0
-                    while True:
-                        # With a time limit this also notices a connection that died silently.
-                        message = await subscription.get_message(timeout=10)
-                        if message is None:
-                            await subscription.ping()
-                        elif message["type"] == "message":
+                    async for message in _messages(subscription):
+                        failures = 0
+                        if message["type"] == "message":
                             self._wake(message["data"])
                         elif message["type"] == "subscribe":
                             self._wake_all()
@@ -71,3 +68,18 @@ class Wakeups:
         for events in self._listeners.values():
             for event in events:
                 event.set()
+
+
+async def _messages(subscription: Any) -> AsyncIterator[dict[str, Any]]:
+    """All that arrives. A connection that stays silent even after a ping has died without a word."""
+    silent = False
+    while True:
+        message = await subscription.get_message(timeout=_SILENCE_S)
+        if message is not None:
+            silent = False
+            yield message
+        elif silent:
+            raise StoreUnavailable
+        else:
+            silent = True
+            await subscription.ping()

@@ -31,10 +31,11 @@ local function settle_sent()
   elseif m.status == 'dead' or m.status == 'unconfirmed' then   -- a discarded dead letter
     tally(m, 'failed', -1, stats_s)
     count_batch(m.batch, m.status, -1)
+    count_batch(m.batch, 'discarded', -1)
   end
   m.sentAt = whole(at)
-  call('HSET', K_message(id), 'place', 'done', 'sentAt', m.sentAt)
-  call('HDEL', K_message(id), 'error', 'due', 'waitReason')
+  call('HSET', K_message(id), 'place', 'done', 'status', 'sent', 'sentAt', m.sentAt)
+  if num(m.attempts) > 1 or m.place ~= 'claimed' then call('HDEL', K_message(id), 'error', 'due', 'waitReason') end
   tally(m, 'sent', 1, stats_s)
   count_batch(m.batch, 'sent', 1)
   event('sent')
@@ -56,6 +57,7 @@ if status == 'read' then
   count_batch(m.batch, 'read', 1)
   event('read')
 end
-call('HSET', K_message(id), 'status', status)
+if status ~= 'sent' then call('HSET', K_message(id), 'status', status) end
 call('EXPIRE', K_message(id), retention_s)
+close_row(m.batch, retention_s)
 return { 'OK', status }

@@ -1,4 +1,5 @@
 -- A session is linked and can send. The first time, this is the birth of its account here.
+-- A session that was linked to another phone leaves that one first.
 --
 -- ARGV  sessionId, phone, now
 -- Returns 1 if the account is new, else 0; -1 if there is no such session
@@ -9,7 +10,7 @@ if call('EXISTS', K_session(session)) == 0 then return -1 end
 local before = call('HGET', K_session(session), 'phone')
 if before and before ~= phone then
   call('SREM', K_account_sessions(before), session)
-  call('SREM', K_connected(before), session)
+  detach(session, before, now)
 end
 call('HSET', K_session(session), 'phone', phone, 'status', 'connected', 'connectedAt', now, 'lastPing', now)
 call('SADD', K_accounts, phone)

@@ -13,52 +13,40 @@
 local input = cjson.decode(ARGV[1])
 local now = input.now
 
-local function capped(p, acc, to, attempts)
-  local a = call('HMGET', acc, 'dayEnds', 'dayCount', 'notBefore')
-  if now < num(a[1]) and num(a[2]) >= p.daily then return true end
-  if num(a[3]) > now then return true end
-  local nth = call('LINDEX', K_recent(p.phone), p.perMinute - 1)
-  if nth and num(nth) > now - 60000 then return true end
-  if attempts == 0 then
-    local r = call('HMGET', K_recipient(to), 'dayEnds', 'count')
-    if now < num(r[1]) and num(r[2]) >= p.recipientCap then return true end
-  end
-  return false
+-- A day's count and its end: what was counted until now, or nothing if that day is over.
+local function day(ends, count, next_ends)
+  if now < num(ends) then return num(ends), num(count) end
+  return next_ends, 0
 end
 
-local function count(p, acc, to, attempts)
-  local day_ends = num(call('HGET', acc, 'dayEnds'))
-  if now < day_ends then call('HINCRBY', acc, 'dayCount', 1)
-  else call('HSET', acc, 'dayCount', 1, 'dayEnds', p.dayEnds) end
-  call('LPUSH', K_recent(p.phone), now)
-  call('LTRIM', K_recent(p.phone), 0, p.perMinute - 1)
-  local r = K_recipient(to)
-  if attempts == 0 then
-    if now < num(call('HGET', r, 'dayEnds')) then call('HINCRBY', r, 'count', 1)
-    else call('HSET', r, 'count', 1, 'dayEnds', p.recipientDayEnds) end
-  end
-  call('HSET', r, 'account', p.phone)
-  call('EXPIRE', r, RECIPIENT_LIFE_S)
-end
-
-local function hand(p, acc)
-  local m = load_message(p.message)
-  if not m or m.place ~= 'queue' or m.account ~= p.phone then return 'STALE' end
+local function hand(p, acc, seen)
+  local m = call('HMGET', K_message(p.message), 'place', 'account', 'to', 'attempts')
+  if m[1] ~= 'queue' or m[2] ~= p.phone then return 'STALE' end
   if call('SISMEMBER', K_connected(p.phone), p.session) == 0 then return 'STALE' end
-  if call('SISMEMBER', K_suppressions, m.to) == 1 then
-    cancel(m, now, 'recipient opted out', input.retentionS)
+  if call('SISMEMBER', K_suppressions, m[3]) == 1 then
+    cancel(load_message(p.message), now, 'recipient opted out', input.retentionS)
     return 'OPTED_OUT'
   end
-  local attempts = num(m.attempts)
-  if capped(p, acc, m.to, attempts) then return 'CAPPED' end
+  local day_ends, sent = day(seen[3], seen[4], p.dayEnds)
+  if sent >= p.daily or num(seen[5]) > now then return 'CAPPED' end
+  local nth = call('LINDEX', K_recent(p.phone), p.perMinute - 1)
+  if nth and num(nth) > now - 60000 then return 'CAPPED' end
+  local r = call('HMGET', K_recipient(m[3]), 'dayEnds', 'count')
+  local their_day_ends, got = day(r[1], r[2], p.recipientDayEnds)
+  if num(m[4]) == 0 then                  -- a second attempt is no second message
+    if got >= p.recipientCap then return 'CAPPED' end
+    got = got + 1
+  end
   call('ZREM', K_queue(p.phone), p.message)
   call('RPUSH', K_outbox(p.session), p.message)
   call('HSET', K_message(p.message), 'place', 'outbox', 'session', p.session, 'handed', now,
-       'day', p.day, 'hour', p.hour)
-  count(p, acc, m.to, attempts)
-  call('HSET', acc, 'inflight', p.message, 'leaseUntil', p.lease, 'notBefore', p.notBefore, 'burstAt', p.burst)
-  call('HDEL', acc, 'claimed')
-  call('HINCRBY', acc, 'epoch', 1)
+       'day', p.day, 'hour', p.hour, 'recipientDay', their_day_ends)
+  call('HSET', acc, 'inflight', p.message, 'leaseUntil', p.lease, 'notBefore', p.notBefore, 'burstAt', p.burst,
+       'dayCount', sent + 1, 'dayEnds', day_ends, 'epoch', p.epoch + 1)
+  call('LPUSH', K_recent(p.phone), now)
+  call('LTRIM', K_recent(p.phone), 0, p.perMinute - 1)
+  call('HSET', K_recipient(m[3]), 'account', p.phone, 'count', got, 'dayEnds', their_day_ends)
+  call('EXPIRE', K_recipient(m[3]), RECIPIENT_LIFE_S)
   call('ZADD', K_due, p.lease, p.phone)
   wake('outbox:' .. p.session)
   drain_overflow(p.phone, input.room, now)
@@ -94,9 +82,9 @@ local MOVES = { hand = hand, wait = wait, defer = defer, recall = recall }
 local outcomes = {}
 for i, p in ipairs(input.plans) do
   local acc = K_account(p.phone)
-  local seen = call('HMGET', acc, 'epoch', 'inflight')
+  local seen = call('HMGET', acc, 'epoch', 'inflight', 'dayEnds', 'dayCount', 'notBefore')
   local outcome = 'STALE'
-  if num(seen[1]) == p.epoch and (p.kind ~= 'hand' or not seen[2]) then outcome = MOVES[p.kind](p, acc) end
+  if num(seen[1]) == p.epoch and (p.kind ~= 'hand' or not seen[2]) then outcome = MOVES[p.kind](p, acc, seen) end
   if outcome ~= 'OK' then bring_forward(p.phone, now) end
   call('ZADD', K_spare, 'XX', p.spare, p.phone)
   if p.spare > 0 and p.head == '' and call('ZCARD', K_jobs) > 0 then wake('jobs') end

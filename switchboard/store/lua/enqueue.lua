@@ -5,7 +5,7 @@
 --            session | null, phone | null,            neither: the sender is chosen later
 --            rev, daily, burst, deferrable,           the guard: computed from revision `rev` of the account
 --            batch: [id, spreadMs] | null,
---            rows: [ [id, to, text, priority, due, reference] ]      due 0: now
+--            rows: [ [id, to, text, priority, due, reference] ]      due 0: now; never before the row above
 --          } ] }
 -- Returns one array for each entry, its first element the outcome:
 --   OK         messageId (of a batch: its id), position (0 if none), scheduled (0|1), account view ([] while unrouted), now
@@ -70,10 +70,10 @@ local function no_room(entry, phone)
   local day = call('HMGET', K_account(phone), 'dayEnds', 'dayCount')
   local ends, sent = num(day[1]), num(day[2])
   if now < ends and sent >= entry.daily then
-    for i, row in ipairs(entry.rows) do
+    for _, row in ipairs(entry.rows) do
       if row[5] < ends then
         if not entry.deferrable then return { 'DAILY_LIMIT', whole(sent), whole(ends) } end
-        row[5] = #entry.rows == 1 and ends or ends + (i - 1) / 1024
+        row[5] = ends
       end
     end
   end
@@ -83,31 +83,29 @@ local function no_room(entry, phone)
   return nil
 end
 
-local function write(row, entry, phone, batch)
+-- Returns the moment it is scheduled for, if it is; `before` is that of the row it has to follow.
+local function write(row, entry, phone, batch, before)
   local id = row[1]
   local fields = { 'to', row[2], 'text', row[3], 'priority', row[4], 'created', now }
   local function set(name, value)
     if not null(value) and value ~= '' then fields[#fields + 1] = name; fields[#fields + 1] = value end
   end
   set('account', phone); set('session', entry.session); set('reference', row[6]); set('batch', batch)
-  local later = row[5] > now or batch
-  if later then
+  if row[5] > now or batch then
     local due = math.max(row[5], now)
     set('place', 'scheduled'); set('status', 'scheduled'); set('waitReason', 'scheduled')
     set('due', whole(due)); set('scheduledFor', whole(due))
     call('HSET', K_message(id), unpack(fields))
-    enter_schedule(id, due)
-  else
-    call('HSET', K_message(id), unpack(fields))
-    if phone then enter_queue(id, phone, row[4], nil, now) else enter_jobs(id, row[4]) end
+    return enter_schedule(id, due, before)
   end
-  return later
+  call('HSET', K_message(id), unpack(fields))
+  if phone then enter_queue(id, phone, row[4], nil, now) else enter_jobs(id, row[4]) end
 end
 
 local function accept(entry, phone)
   local batch = not null(entry.batch) and entry.batch[1] or nil
-  local later = false
-  for _, row in ipairs(entry.rows) do later = write(row, entry, phone, batch) end
+  local later
+  for _, row in ipairs(entry.rows) do later = write(row, entry, phone, batch, later) end
   if batch then
     call('HSET', K_batch(batch), 'total', #entry.rows, 'created', now, 'spreadMs', entry.batch[2],
          'account', phone or '', 'session', not null(entry.session) and entry.session or '')

@@ -13,8 +13,8 @@ local function given(value) return value ~= nil and value ~= cjson.null end
 local m = load_message(id)
 if not m or m.account ~= input.phone then return { 'UNKNOWN', '' } end
 
--- WhatsApp's word about the account holds even if the attempt is over, but only once for each attempt.
-local told = num(call('HGET', K_message(id), 'heldAttempt')) < input.attempt
+-- WhatsApp's word about the account holds even if the attempt is over, but only once for each attempt made.
+local told = num(call('HGET', K_message(id), 'heldAttempt')) < input.attempt and input.attempt <= num(m.attempts)
 if told and (given(input.pausedUntil) or given(input.restrictedUntil)) then
   call('HSET', K_message(id), 'heldAttempt', input.attempt)
 end

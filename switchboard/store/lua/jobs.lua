@@ -7,9 +7,7 @@ local now = num(ARGV[1])
 local jobs, candidates = {}, {}
 for i, id in ipairs(call('ZRANGE', K_jobs, 0, num(ARGV[2]) - 1)) do
   local to = call('HGET', K_message(id), 'to')
-  local known = call('HGET', K_recipient(to), 'account')
-  if known and call('SCARD', K_account_sessions(known)) == 0 then known = false end
-  jobs[i] = { id, to, known or '' }
+  jobs[i] = { id, to, known_sender(to) or '' }
 end
 if #jobs > 0 then
   for i, phone in ipairs(call('ZRANGE', K_spare, 0, num(ARGV[3]) - 1, 'REV')) do

@@ -3,6 +3,7 @@
 
 local RECIPIENT_LIFE_S = 180 * 86400
 local EVENTS_KEPT = 10000
+local SLIVER = 1 / 4096               -- of a millisecond, exact in a double until 2039
 local PRIORITY_BAND = 1e13            -- scores: (4 - priority) * band + sequence, exact in a double
 
 local call = redis.call
@@ -33,6 +34,12 @@ local function enter_queue(id, phone, priority, score, now)
   if call('ZCARD', K_queue(phone)) == 1 then bring_forward(phone, now) end
 end
 
+-- The account that writes to this recipient, while it still has a session.
+local function known_sender(to)
+  local phone = call('HGET', K_recipient(to), 'account')
+  return phone and call('SCARD', K_account_sessions(phone)) > 0 and phone or nil
+end
+
 local function enter_jobs(id, priority)
   local score = whole((4 - num(priority)) * PRIORITY_BAND + call('INCR', K_jobs_seq))
   call('ZADD', K_jobs, score, id)
@@ -40,11 +47,23 @@ local function enter_jobs(id, priority)
   wake('jobs')
 end
 
--- Moments that tie keep the order they came in: the fraction of a millisecond is a running number.
-local function enter_schedule(id, at)
-  if at == math.floor(at) then at = at + call('INCR', K_scheduled_seq) % 1024 / 1024 end
+-- Moments that tie keep the order they came in: each takes the next free sliver of its millisecond, and what
+-- a full millisecond can't hold goes into the following one. A row that follows another one, at `before`, only
+-- has to come after that. Returns the moment it got.
+local function enter_schedule(id, at, before)
+  local ms = math.floor(at)
+  if before then at = math.max(at, before + SLIVER) end
+  while not before do
+    local last = call('ZRANGE', K_scheduled, '(' .. whole(ms + 1), whole(ms), 'BYSCORE', 'REV', 'LIMIT', 0, 1,
+                      'WITHSCORES')[2]
+    if last then at = math.max(at, num(last) + SLIVER) end
+    if at < ms + 1 then break end
+    ms = ms + 1
+    at = ms
+  end
   call('ZADD', K_scheduled, at, id)
   if call('ZRANGE', K_scheduled, 0, 0)[1] == id then wake('dispatch') end
+  return at
 end
 
 -- Counts the arrival; a burst slows the account down for a while and is reported once.
@@ -95,14 +114,15 @@ local function free_account(phone, now)
   if call('ZRANGE', K_due, 0, 0)[1] == phone then wake('dispatch') end
 end
 
--- A message that was handed over and provably never left counts for nothing.
+-- A message that was handed over and provably never left counts for nothing on the days it was counted on.
 local function refund(id, phone, now)
   local acc = K_account(phone)
-  local m = call('HMGET', K_message(id), 'handed', 'to', 'attempts')
+  local m = call('HMGET', K_message(id), 'handed', 'to', 'attempts', 'recipientDay')
   local day = call('HMGET', acc, 'dayEnds', 'dayCount')
   if now < num(day[1]) and num(day[2]) > 0 then call('HINCRBY', acc, 'dayCount', -1) end
   call('LREM', K_recent(phone), 1, m[1])
-  if num(m[3]) == 0 and num(call('HGET', K_recipient(m[2]), 'count')) > 0 then
+  local r = call('HMGET', K_recipient(m[2]), 'dayEnds', 'count')
+  if num(m[3]) == 0 and num(r[1]) == num(m[4]) and num(r[2]) > 0 then
     call('HINCRBY', K_recipient(m[2]), 'count', -1)
   end
 end
@@ -124,13 +144,27 @@ local function leave(id, place, phone, session, now)
   end
 end
 
+-- A session can't send for this account any more. What it was handed and had not claimed goes back, uncounted.
+local function detach(session, phone, now)
+  call('SREM', K_connected(phone), session)
+  call('HINCRBY', K_account(phone), 'epoch', 1)
+  if call('SCARD', K_connected(phone)) == 0 then call('ZREM', K_spare, phone) end
+  local id = call('LINDEX', K_outbox(session), 0)
+  if id then
+    local m = call('HMGET', K_message(id), 'priority', 'score')
+    leave(id, 'outbox', phone, session, now)
+    enter_queue(id, phone, m[1], m[2], now)
+  end
+  bring_forward(phone, now)
+end
+
+-- Figures are kept by the hour of the hand-over; a day's are their sum.
 local function tally(m, field, by, stats_s)
   if not m.day or not m.session or not m.account then return end
   local scopes = { 'session:' .. m.session, 'account:' .. m.account, 'fleet' }
   for _, scope in ipairs(scopes) do
     local key = K_stats(scope .. ':' .. m.day)
-    if call('HINCRBY', key, field, by) == by then call('EXPIRE', key, stats_s) end
-    if m.hour then call('HINCRBY', key, field .. ':' .. m.hour, by) end
+    if call('HINCRBY', key, field .. ':' .. m.hour, by) == by then call('EXPIRE', key, stats_s) end
   end
 end
 
@@ -143,6 +177,16 @@ end
 local function count_batch(batch, field, by)
   if batch and batch ~= '' and call('EXISTS', K_batch(batch)) == 1 then
     call('HINCRBY', K_batch(batch), field, by)
+  end
+end
+
+-- A row has ended for good. A batch whose rows all have lives as long as they do.
+local function close_row(batch, retention_s)
+  if not batch or batch == '' then return end
+  local b = call('HMGET', K_batch(batch), 'total', 'sent', 'cancelled', 'discarded')
+  if b[1] and num(b[1]) == num(b[2]) + num(b[3]) + num(b[4]) then
+    call('EXPIRE', K_batch(batch), retention_s)
+    call('EXPIRE', K_batch_rows(batch), retention_s)
   end
 end
 
@@ -162,6 +206,7 @@ local function cancel(m, now, error, retention_s)
   call('HSET', K_message(m.id), 'place', 'done', 'status', 'cancelled', 'error', error)
   call('EXPIRE', K_message(m.id), retention_s)
   count_batch(m.batch, 'cancelled', 1)
+  close_row(m.batch, retention_s)
   emit('message.cancelled', 'messageId', m.id, 'account', m.account or '', 'at', now)
 end
 

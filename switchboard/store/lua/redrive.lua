@@ -13,6 +13,8 @@ if what == 'discard' then
   leave(id, 'dead', m.account, m.session, now)
   call('HSET', K_message(id), 'place', 'done')
   call('EXPIRE', K_message(id), retention_s)
+  count_batch(m.batch, 'discarded', 1)
+  close_row(m.batch, retention_s)
   emit('message.discarded', 'messageId', id, 'account', m.account or '', 'at', now)
   return { 'OK', m.status }
 end

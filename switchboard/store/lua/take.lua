@@ -7,9 +7,11 @@
 local now, lease, limit = num(ARGV[1]), num(ARGV[2]), num(ARGV[3])
 local phones = call('ZRANGE', K_due, '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, limit)
 local views = { '' }
+local taken = {}
 for i, phone in ipairs(phones) do
-  call('ZADD', K_due, now + lease, phone)
+  taken[2 * i - 1], taken[2 * i] = now + lease, phone
   views[i + 1] = view_account(phone, now)
 end
+if #taken > 0 then call('ZADD', K_due, unpack(taken)) end
 views[1] = call('ZRANGE', K_due, 0, 0, 'WITHSCORES')[2] or ''
 return views
