@@ -70,6 +70,7 @@ class _Stretch:
         self._minute = deque(reversed(account.recent[: limits.per_minute]), maxlen=limits.per_minute)
         self._minute.append(at)
         self._gap = 0
+        self._leapt = 0  # delays leapt over at once, which `_minute` does not show
 
     @property
     def longest(self) -> _Hold:
@@ -82,9 +83,12 @@ class _Stretch:
     def walk(self, most: int) -> int:
         """Hand over up to `most` messages; how many it could."""
         most = min(most, self._allowance)
-        walked = self._step(1, min(most, 2 * self._per_minute))
-        if walked == 2 * self._per_minute:
-            walked = self._step(self._leap(walked, most), most)
+        if self._only_delays():
+            walked = self._leap_delays(1, most)
+        else:
+            walked = self._step(1, min(most, 2 * self._per_minute))
+            if walked == 2 * self._per_minute:
+                walked = self._step(self._leap(walked, most), most)
         self._counted += walked
         return walked
 
@@ -102,12 +106,29 @@ class _Stretch:
             walked += 1
         return walked
 
+    def _only_delays(self) -> bool:
+        """The delay alone keeps within the minute's limit, and no earlier hand-over is in the way."""
+        return not self._account.recent and self._per_minute * self._delay >= MINUTE_MS
+
     def _leap(self, walked: int, most: int) -> int:
         """Two minutes' worth of steps have settled into a pattern: skip as many rounds of it as fit."""
         cycle = max(self._per_minute * self._delay, MINUTE_MS)
         rounds = min((most - walked) // self._per_minute, (self._ends_at - 1 - self.last) // cycle)
         self._minute = deque((moment + rounds * cycle for moment in self._minute), maxlen=self._per_minute)
         return walked + rounds * self._per_minute
+
+    def _leap_delays(self, walked: int, most: int) -> int:
+        steps = max(0, min(most - walked, (self._ends_at - 1 - self.last) // self._delay))
+        if steps:
+            self._gap = self._delay
+            self._leapt = min(steps, self._per_minute - 1)
+            self._minute[0] += steps * self._delay
+        return walked + steps
+
+    def _recent(self) -> tuple[int, ...]:
+        if self._leapt:
+            return tuple(self.last - n * self._delay for n in range(self._leapt + 1))
+        return tuple(reversed(self._minute))
 
     def account_after(self) -> Account:
         """The account as the store would keep it after these hand-overs."""
@@ -116,5 +137,5 @@ class _Stretch:
             not_before=self.last + self._delay,
             day_ends_at=self._day_ends_at,
             day_count=self._counted,
-            recent=tuple(reversed(self._minute)),
+            recent=self._recent(),
         )

@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
+from starlette.types import Receive, Scope, Send
 
 from switchboard.domain.clock import Clock
 from switchboard.domain.errors import Forbidden, RateLimited, Unauthorized
@@ -121,6 +122,16 @@ class Guard:
         guard = self
 
         class DirectRoute(APIRoute):
+            def __init__(self, *args: Any, **options: Any) -> None:
+                super().__init__(*args, **options)
+                handle = self.get_route_handler()
+
+                async def app(scope: Scope, receive: Receive, send: Send) -> None:
+                    response = await handle(Request(scope, receive, send))
+                    await response(scope, receive, send)
+
+                self.app = app
+
             def get_route_handler(self) -> Handler:
                 endpoint = self.endpoint
                 model: type[BaseModel] = endpoint.__annotations__["body"]

@@ -2,8 +2,7 @@
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NoReturn
@@ -25,6 +24,8 @@ from switchboard.store.coalesce import Coalescer
 from switchboard.store.intake import Accepted, Entry, Refusal, Refused, Result, Row, Stale
 
 _PROFILES_KEPT = 20_000
+# A good request is counted against its key's rate by the script; one that never gets there is counted here.
+_REFUSED_HERE = (errors.InvalidRequest, errors.SessionNotFound)
 _FARTHEST_MS = 3660 * DAY_MS  # some ten years, as far as an estimate goes
 
 
@@ -56,13 +57,16 @@ class Sending:
         self._coalescer = Coalescer[Entry, Result](lambda entries: store.intake.enqueue(entries, clock()))
 
     async def send(self, caller: Caller, request: SendRequest, idempotency_key: str | None) -> dict[str, object]:
-        async with self._refusals_counted(caller):
+        try:
             sender = await self._sender(caller, request)
             to = self._phone(request.to, "to")
             self._check_text(request.message)
             due = self._due(request.scheduledFor)
             row = Row(ids.new_message_id(), to, request.message, request.priority, due, request.reference)
             entry = _entry(caller, request, sender, [row], idempotency_key)
+        except _REFUSED_HERE:
+            await self._admit(caller)
+            raise
         accepted = await self._accept(entry, together=True)
         return {
             "queued": True,
@@ -72,10 +76,13 @@ class Sending:
         }
 
     async def send_batch(self, caller: Caller, request: BatchRequest, idempotency_key: str | None) -> dict[str, object]:
-        async with self._refusals_counted(caller):
+        try:
             sender = await self._sender(caller, request)
             rows = self._rows(request)
             entry = _entry(caller, request, sender, rows, idempotency_key)
+        except _REFUSED_HERE:
+            await self._admit(caller)
+            raise
         spread_ms = round(request.spreadMinutes * 60_000)
         entry = replace(entry, batch=(ids.new_batch_id(), spread_ms))
         accepted = await self._accept(entry, together=False)
@@ -111,15 +118,6 @@ class Sending:
         if bad:
             _refuse_rows(bad)
         return rows
-
-    @asynccontextmanager
-    async def _refusals_counted(self, caller: Caller) -> AsyncIterator[None]:
-        """A good request is counted against its key's rate by the script; one that never gets there, here."""
-        try:
-            yield
-        except (errors.InvalidRequest, errors.SessionNotFound):
-            await self._admit(caller)
-            raise
 
     async def _sender(self, caller: Caller, request: SendRequest | BatchRequest) -> tuple[str | None, str | None]:
         """The session and the phone to send from. Who may is asked before anything else is looked at.

@@ -33,9 +33,9 @@ def create_app(store: Store, parts: Sequence[str], routers: Routers) -> FastAPI:
         description="Sends WhatsApp messages through many accounts, at a pace they can bear.",
     )
     install_error_handlers(app)
-    app.include_router(_health(store, parts))
-    for router in routers:
-        app.include_router(router)
+    # Side by side, the busiest first: a router within a router is one more search for every request.
+    for router in (*routers, _health(store, parts)):
+        app.router.routes.extend(router.routes)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 

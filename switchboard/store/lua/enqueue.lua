@@ -115,7 +115,7 @@ local function accept(entry, phone)
   local last = entry.rows[#entry.rows][1]
   local rank = call('ZRANK', phone and K_queue(phone) or K_jobs, last)
   return { 'OK', batch or last, rank and rank + 1 or 0, later and 1 or 0,
-           phone and view_account(phone, now) or {}, whole(now) }
+           phone and view_account(phone, now, true) or {}, whole(now) }
 end
 
 local function handle(entry)

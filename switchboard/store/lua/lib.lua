@@ -214,7 +214,8 @@ end
 local ACCOUNT = { 'rev', 'epoch', 'first', 'tz', 'overrides', 'paused', 'restricted', 'notBefore', 'dayEnds',
                   'dayCount', 'burstUntil', 'inflight', 'leaseUntil', 'claimed' }
 
-local function view_account(phone, now)
+-- `briefly`: without the message in flight or at the head, where only the account itself matters.
+local function view_account(phone, now, briefly)
   local a = call('HMGET', K_account(phone), unpack(ACCOUNT))
   local recent = {}
   for _, moment in ipairs(call('LRANGE', K_recent(phone), 0, -1)) do
@@ -222,7 +223,9 @@ local function view_account(phone, now)
     recent[#recent + 1] = moment
   end
   local flight, head = {}, {}
-  if a[12] then
+  if briefly then
+    -- neither
+  elseif a[12] then
     local m = call('HMGET', K_message(a[12]), 'attempts', 'failures', 'unknown')
     flight = { a[12], a[13], a[14] or '', m[1] or '0', m[2] or '0', m[3] or '0' }
   else
