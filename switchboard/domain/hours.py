@@ -60,29 +60,48 @@ def day_of(at: int, tz: ZoneInfo) -> str:
 
 def day_end(at: int, tz: ZoneInfo) -> int:
     """The next local midnight after `at`."""
-    tomorrow = local(at, tz).date() + timedelta(days=1)
-    return next(moment for moment in _wall(tomorrow, 0, tz) if moment > at)
+    return _day_end(at // MINUTE_MS, tz)
 
 
 def is_open(at: int, hours: Hours, tz: ZoneInfo) -> bool:
-    if hours.always:
-        return True
-    here = local(at, tz)
-    return hours.contains(here.hour * 60 + here.minute)
+    return hours.always or _is_open(at // MINUTE_MS, hours, tz)
 
 
 def next_open(at: int, hours: Hours, tz: ZoneInfo) -> int:
     """`at` itself while open, else the next opening."""
-    if is_open(at, hours, tz):
-        return at
-    return next(moment for moment in _turns(at, hours.opens, tz) if is_open(moment, hours, tz))
+    return at if is_open(at, hours, tz) else _opening(at // MINUTE_MS, hours, tz)
 
 
 def next_close(at: int, hours: Hours, tz: ZoneInfo) -> int | None:
     """When the hours that are open at `at` end; None when they never do."""
-    if hours.always:
-        return None
-    return next(moment for moment in _turns(at, hours.closes, tz) if not is_open(moment, hours, tz))
+    return None if hours.always else _closing(at // MINUTE_MS, hours, tz)
+
+
+# Clocks turn and move on whole minutes, so the answer for a minute's start holds all through it, for every account
+# of that zone: these four are asked at every hand-over and every estimate.
+
+
+@lru_cache(maxsize=4096)
+def _day_end(minute: int, tz: ZoneInfo) -> int:
+    at = minute * MINUTE_MS
+    tomorrow = local(at, tz).date() + timedelta(days=1)
+    return next(moment for moment in _wall(tomorrow, 0, tz) if moment > at)
+
+
+@lru_cache(maxsize=16384)
+def _is_open(minute: int, hours: Hours, tz: ZoneInfo) -> bool:
+    here = local(minute * MINUTE_MS, tz)
+    return hours.contains(here.hour * 60 + here.minute)
+
+
+@lru_cache(maxsize=4096)
+def _opening(minute: int, hours: Hours, tz: ZoneInfo) -> int:
+    return next(moment for moment in _turns(minute * MINUTE_MS, hours.opens, tz) if is_open(moment, hours, tz))
+
+
+@lru_cache(maxsize=4096)
+def _closing(minute: int, hours: Hours, tz: ZoneInfo) -> int:
+    return next(moment for moment in _turns(minute * MINUTE_MS, hours.closes, tz) if not is_open(moment, hours, tz))
 
 
 def _turns(at: int, minute: int, tz: ZoneInfo) -> Iterator[int]:

@@ -147,12 +147,11 @@ class Sending:
                     return result
                 case Refused(Refusal.MISMATCH) if entry.phone is None:
                     self._profiles.pop(sender, None)  # its session belongs to another account by now
-                    entry = replace(entry, rate=None)
+                    entry = replace(entry, rate=None)  # this call is counted already
                 case Refused():
                     self._refuse(result, entry)
                 case Stale():
                     self._remember(sender, result.profile)
-                    entry = replace(entry, rate=None)  # this call is counted already
         raise errors.StoreUnavailable  # its limits change faster than we can read them
 
     def _guarded(self, entry: Entry, profile: Profile | None) -> Entry:

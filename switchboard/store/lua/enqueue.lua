@@ -119,9 +119,9 @@ local function accept(entry, phone)
 end
 
 local function handle(entry)
-  if over_rate(entry.rate) then return { 'RATE_LIMITED' } end
   local phone, refusal = sender(entry)
-  if refusal and refusal[1] == 'STALE' then return refusal end
+  if refusal and refusal[1] == 'STALE' then return refusal end   -- it will be asked again, and counted then
+  if over_rate(entry.rate) then return { 'RATE_LIMITED' } end
   local answered = replay(entry.idem)
   if answered then return answered end
   if refusal then return refusal end
