@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.plots import draw
+from switchboard.runtime import collect_rarely
 
 RESULTS = Path(__file__).parent / "results"
 SUITES = ("send", "batch", "handover", "release")
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("suites", nargs="*", default=list(SUITES), help=f"some of {', '.join(SUITES)}")
     chosen = parser.parse_args().suites
     console = Console(width=110)
+    collect_rarely()  # as the product does
     results: dict[str, float] = {}
     for name in chosen:
         console.print(f"… {name}: {importlib.import_module(f'bench.{name}').__doc__}".split("\n")[0])

@@ -47,5 +47,6 @@ def explain(
             position = account.waiting + 1 if account else 1
     if account is None:
         return Verdict(None, Waiting.DISCONNECTED)
-    verdict = expected(policy, account, position, message.to, now, received)
+    # A second attempt is no second message: the cap does not hold it.
+    verdict = expected(policy, account, position, message.to, now, (0, 0) if message.attempts else received)
     return verdict if verdict.reason else Verdict(verdict.at, Waiting.DELAY)

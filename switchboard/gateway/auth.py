@@ -22,7 +22,7 @@ from switchboard.web.errors import invalid_request
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
-MAX_BODY = 64 * 1024 * 1024
+MAX_BODY = 256 * 1024 * 1024  # the largest batch of the longest texts, each character escaped
 _REMEMBERED_S = 5.0
 """How long a revoked key may still work."""
 

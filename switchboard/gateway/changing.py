@@ -19,7 +19,13 @@ class Changing:
 
     async def cancel(self, session: str, message_id: str) -> None:
         view = await self._store.accounts.look(session=session, now=self._clock())
-        phone = view.account.profile.phone
+        await self._cancel(message_id, view.account.profile.phone)
+
+    async def cancel_any(self, caller: Caller, message_id: str) -> None:
+        await self._allowed(caller, message_id)
+        await self._cancel(message_id)
+
+    async def _cancel(self, message_id: str, phone: str = "") -> None:
         (outcome,) = await self._store.messages.cancel([message_id], self._clock(), "cancelled", phone)
         if outcome == "UNKNOWN":
             raise errors.MessageNotFound(message_id)

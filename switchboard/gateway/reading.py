@@ -44,11 +44,7 @@ class Reading:
 
     def _explain(self, view: MessageView, now: int) -> Verdict | None:
         account = view.account.account if view.account else None
-        head = view.account.head if view.account else None
-        received = (0, 0)
-        if head and head.message_id == view.message.id and head.first_attempt:
-            received = head.recipient_count, head.recipient_day_ends_at
-        return explain(self._policy, view.message, view.position, account, now, received, view.connected_accounts)
+        return explain(self._policy, view.message, view.position, account, now, view.received, view.connected_accounts)
 
     def show(self, message: Message, waiting: Verdict | None = None, zone: ZoneInfo | None = None) -> dict[str, object]:
         zone = zone or self._zone
@@ -81,9 +77,10 @@ class Reading:
         view = await self._store.accounts.look(session=session, now=now)
         account = view.account
         page = await self._store.messages.queue_page(account.profile.phone, limit, cursor)
+        received = await self._store.messages.received([message.to for message in page.items])
         items = [
-            self.show(message, explain(self._policy, message, position, account, now), account.profile.zone)
-            for position, message in enumerate(page.items, page.first_position)
+            self.show(message, explain(self._policy, message, position, account, now, got), account.profile.zone)
+            for position, (message, got) in enumerate(zip(page.items, received, strict=True), page.first_position)
         ]
         return {"items": items, "nextCursor": page.next_cursor}
 

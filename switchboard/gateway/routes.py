@@ -115,6 +115,15 @@ def change_routes(guard: Guard, changing: Changing) -> APIRouter:
         return JSONResponse({"cancelled": True, "messageId": messageId})
 
     @router.delete(
+        "/api/v1/messages/{messageId}", summary="The same for one whose sender is not chosen yet",
+        openapi_extra=_SECURITY, responses={200: {"model": CancelAnswer}, **documented(
+            *_ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting)},
+    )  # fmt: skip
+    async def cancel_any(request: Request, messageId: MessageId) -> JSONResponse:
+        await changing.cancel_any(caller_of(request), messageId)
+        return JSONResponse({"cancelled": True, "messageId": messageId})
+
+    @router.delete(
         "/api/v1/batches/{batchId}", summary="Cancel what is left of a batch", openapi_extra=_SECURITY,
         responses={200: {"model": BatchProgress}, **documented(*_ALWAYS, errors.BatchNotFound)},
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from switchboard.domain.messages import Message
@@ -9,6 +10,13 @@ from switchboard.store.client import Redis, store_errors
 from switchboard.store.keys import Keys
 from switchboard.store.scripts import Scripts
 from switchboard.store.views import AccountView, account_view, message_of, pairs
+
+
+class Received(NamedTuple):
+    """How many messages a recipient was given on the day that ends then."""
+
+    got: int
+    day_ends_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +27,7 @@ class MessageView:
     position: int
     account: AccountView | None
     connected_accounts: int
+    received: Received
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +59,15 @@ class Messages:
         raw = await self._scripts.run("look", message_id, now)
         if not raw:
             return None
-        fields, position, view, connected = raw
+        fields, position, view, connected, (day_ends, count) = raw
         account = account_view(view, self._zone) if view else None
-        return MessageView(message_of(message_id, pairs(fields)), int(position), account, int(connected))
+        return MessageView(
+            message_of(message_id, pairs(fields)),
+            int(position),
+            account,
+            int(connected),
+            Received(int(count or 0), int(day_ends or 0)),
+        )
 
     async def get_many(self, ids: Sequence[str]) -> list[Message]:
         """The messages that still exist, in the order asked for."""
@@ -62,6 +77,14 @@ class Messages:
                 pipeline.hgetall(self._keys("message", message_id))
             rows = await pipeline.execute()
         return [message_of(message_id, row) for message_id, row in zip(ids, rows, strict=True) if row]
+
+    async def received(self, recipients: Sequence[str]) -> list[Received]:
+        async with store_errors():
+            pipeline = self._client.pipeline(transaction=False)
+            for phone in recipients:
+                pipeline.hmget(self._keys("recipient", phone), ["dayEnds", "count"])
+            rows = await pipeline.execute()
+        return [Received(int(count or 0), int(day_ends or 0)) for day_ends, count in rows]
 
     async def queue_page(self, phone: str, limit: int, cursor: str | None) -> Page:
         """What waits for an account, in the order it will leave."""

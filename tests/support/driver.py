@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from redis.asyncio import Redis
 
 from switchboard.dispatcher.dispatcher import Dispatcher, Round
 from switchboard.dispatcher.router import route_jobs
 from switchboard.domain.hours import ALWAYS
-from switchboard.domain.ids import new_message_id
 from switchboard.domain.messages import Message, Status
 from switchboard.domain.pacing import HandOver, Policy, plan, spare
 from switchboard.domain.recipients import RecipientRules
@@ -40,6 +40,7 @@ class Driver:
         self.retry = RetryRules()
         self.dispatcher = Dispatcher(store, self.policy, self.retry, lambda: self.now, Random(1))
         self._recipients = 0
+        self._ids = Random(2)
 
     async def audit(self) -> Audit:
         return await audit(self.client, self.prefix)
@@ -57,7 +58,7 @@ class Driver:
         return f"8707{self._recipients:08}"
 
     def row(self, to: str | None = None, priority: int = 1, due: float = 0) -> Row:
-        return Row(new_message_id(), to or self.someone(), "hello", priority, due)
+        return Row(self._ids.randbytes(9).hex(), to or self.someone(), "hello", priority, due)
 
     async def enqueue(self, entry: Entry) -> Accepted | Refused:
         """As the gateway does: a stale guard is computed anew and asked again."""
@@ -74,9 +75,7 @@ class Driver:
         [result] = await self.store.intake.enqueue([entry], self.now)
         return result
 
-    async def send(
-        self, session: str | None = "a", to: str | None = None, priority: int = 1, due: float = 0
-    ) -> str:
+    async def send(self, session: str | None = "a", to: str | None = None, priority: int = 1, due: float = 0) -> str:
         """The id of one accepted message."""
         result = await self.enqueue(Entry([self.row(to, priority, due)], session=session))
         assert isinstance(result, Accepted), result
@@ -173,5 +172,5 @@ class Driver:
         return [m.id for m in (await self.store.messages.queue_page(phone, 2000, None)).items]
 
     async def events(self, kind: str) -> list[dict[str, str]]:
-        stream = await self.client.xrange(self.prefix + "events")
+        stream: Any = await self.client.xrange(self.prefix + "events")
         return [fields for _, fields in stream if fields["type"] == kind]

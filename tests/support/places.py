@@ -117,9 +117,7 @@ class _Look:
                 self.flying[message.get("account", "?")].append(message_id)
 
     def _all(self, stem: str) -> dict[str, Any]:
-        return {
-            name.removeprefix(stem): value for name, value in self.contents.items() if name.startswith(stem)
-        }
+        return {name.removeprefix(stem): value for name, value in self.contents.items() if name.startswith(stem)}
 
     def _find(self) -> None:
         for stem, place in (("queue:session:", "queue"), ("queue:overflow:", "overflow")):
@@ -235,6 +233,8 @@ class _Look:
             counted = {end: sum(m["status"] in among for m in members) for end, among in ENDED.items()}
             if {end: int(stored.get(end, 0)) for end in ENDED} != counted:
                 yield f"batch {batch} says {stored}, and its rows say {counted}"
+            if (self.lives.get(f"batch:{batch}", 0) > 0) != all(m["place"] == "done" for m in members):
+                yield f"batch {batch} is forgotten before its rows, or after them"
             if int(stored.get("total", 0)) != len(members):
                 yield f"batch {batch} has {len(members)} of {stored.get('total')} rows"
 
@@ -245,7 +245,7 @@ class _Look:
             for figure, among in ARRIVED.items():
                 if message.get("status") in among:
                     for scope in (f"session:{message['session']}", f"account:{message['account']}", "fleet"):
-                        counted[f"{scope}:{message['day']}"].update((figure, f"{figure}:{message['hour']}"))
+                        counted[f"{scope}:{message['day']}"][f"{figure}:{message['hour']}"] += 1
         stored = self._all("stats:")
         for name in stored.keys() | counted.keys():
             figures = {k: int(v) for k, v in stored.get(name, {}).items() if k.partition(":")[0] in ARRIVED}

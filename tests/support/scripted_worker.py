@@ -123,7 +123,7 @@ class ScriptedWorker:
         found = (await self._post(f"{self._outbox}/claim", body))["message"]
         if found is None:
             return None
-        self._write({name: found[name] for name in ("messageId", "whatsappId", "to", "attempt")})
+        self._write({name: found[name] for name in CLAIMED if name != "text"})
         self.claimed.append(Claimed(*(found[name] for name in CLAIMED)))
         return self.claimed[-1]
 
@@ -162,6 +162,7 @@ class ScriptedWorker:
         await self.event(kind, {"whatsappId": message.whatsapp_id, "timestamp": now_ms()})
 
     async def _settle(self, call: str, message: Claimed, failure: Mapping[str, Any]) -> dict[str, Any]:
+        self._write({"settling": message.message_id, "attempt": message.attempt, "call": call})
         attempt = {"messageId": message.message_id, "attempt": message.attempt, "timestamp": now_ms()}
         return await self._post(f"{self._outbox}/{call}", {**attempt, **failure})
 
