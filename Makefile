@@ -22,7 +22,7 @@ run: $(VENV)/.runtime $(VENV)/.package ## start everything on http://localhost:3
 
 test: $(VENV)/.dev $(VENV)/.package ## run the tests (make test ARGS="tests/unit -x")
 	@echo "==> running the tests"
-	@$(BIN)/python -m pytest -q --durations=10 $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --durations=10 $(ARGS)
 
 check: $(VENV)/.dev $(VENV)/.package ## format, lint, strict types, import contracts
 	@echo "==> checking the format"

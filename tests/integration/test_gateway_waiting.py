@@ -338,7 +338,7 @@ async def test_the_cap_is_told_of_a_message_further_back_too(driver: Driver, api
     message = await send(api, to=NOWHERE)
     expected = {"reason": "recipient_cap", "until": "2026-06-10T00:00:00+00:00"}
     assert await waiting(api, message) == tuple(expected.values())
-    items = (await api.get("/api/v1/queue/a")).json()["items"]
+    items = (await api.get("/api/v1/queue/a"))["items"]
     assert [item["waiting"] for item in items if item["messageId"] == message] == [expected]
 
 
