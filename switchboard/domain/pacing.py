@@ -203,6 +203,7 @@ def next_visit(policy: Policy, account: Account, now: int) -> int | None:
     moments = [policy.table.next_level_at(account.profile.first_connected_at, now)]
     if account.sent_today(now):
         moments.append(account.day_ends_at)
+    moments += [until for until in (account.paused_until, account.restricted_until) if until > now]
     return min((moment for moment in moments if moment is not None), default=None)
 
 

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 from switchboard.domain.accounts import FOREVER
 from switchboard.domain.errors import SessionNotFound, SessionNotLinked
+from switchboard.domain.hours import day_end
 from switchboard.domain.trust import Overrides
 from switchboard.store.client import Redis, store_errors
 from switchboard.store.keys import Keys
@@ -65,7 +66,12 @@ class Accounts:
 
     async def override(self, phone: str, overrides: Overrides, zone: str | None, now: int) -> None:
         """Replace the figures a person set for this account."""
-        await self._adjust(phone, now, {"overrides": write_overrides(overrides), "tz": zone or ""}, revise=True)
+        values = {
+            "overrides": write_overrides(overrides),
+            "tz": zone or "",
+            "dayEnds": str(day_end(now, ZoneInfo(zone) if zone else self._zone)),
+        }
+        await self._adjust(phone, now, values, revise=True)
 
     async def pause(self, phone: str, until: int | None, now: int) -> None:
         """No sending until a moment, or until it is resumed."""

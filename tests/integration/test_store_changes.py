@@ -1,12 +1,13 @@
 """What people and sessions change: cancel, redrive, discard, connect, disconnect, pause, resume, override."""
 
 from dataclasses import replace
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from switchboard.domain.accounts import FOREVER
 from switchboard.domain.errors import SessionNotFound, SessionNotLinked
-from switchboard.domain.hours import Hours
+from switchboard.domain.hours import Hours, local
 from switchboard.domain.messages import Place, Status
 from switchboard.domain.retry import FailureClass
 from switchboard.domain.trust import Overrides
@@ -283,6 +284,23 @@ class TestSessions:
         driver.now = claim.lease_until
         await driver.settle_down()
         assert (await driver.message(claim.message_id)).status is Status.FAILED
+
+
+class TestZones:
+    async def test_a_new_zone_brings_no_second_allowance(self, driver: Driver) -> None:
+        """Tokyo's day is nearly over when the account moves to Los Angeles, where it has just begun."""
+        limits = replace(UNHURRIED, daily=1)
+        await driver.store.accounts.override(PHONE, limits, "Asia/Tokyo", driver.now)
+        await driver.send()
+        await driver.send()
+        claim = await driver.attempt()
+        await driver.confirm(claim.message_id)
+        await driver.store.accounts.override(PHONE, limits, "America/Los_Angeles", driver.now)
+        driver.now = (await driver.view(PHONE)).account.day_ends_at - 1
+        assert local(driver.now, ZoneInfo("America/Los_Angeles")).strftime("%H:%M") == "23:59"
+        assert await driver.settle_down() == []
+        driver.now += 1
+        assert len(await driver.settle_down()) == 1
 
 
 class TestHolds:

@@ -189,6 +189,17 @@ async def test_rows_of_a_cancelled_batch_are_not_released(driver: Driver) -> Non
     assert (batch.cancelled, batch.waiting, batch.cancelled_at) == (2, 0, driver.now - MINUTE)
 
 
+async def test_a_row_in_a_workers_hands_while_its_batch_is_cancelled_does_not_come_back(driver: Driver) -> None:
+    await driver.link("a", PHONE)
+    [row] = await driver.send_batch("batch_1", [driver.row(due=driver.now + 1)])
+    driver.now += 1
+    claim = await driver.attempt()
+    await driver.store.batches.mark_cancelled("batch_1", driver.now)
+    assert (await driver.nack(claim, FailureClass.RATE_LIMITED)).status == "cancelled"
+    assert (await driver.message(row)).status is Status.CANCELLED
+    assert await driver.queue(PHONE) == []
+
+
 async def test_an_unrouted_scheduled_message_looks_for_a_sender_once_due(driver: Driver) -> None:
     message_id = await driver.send(session=None, due=driver.now + HOUR)
     driver.now += HOUR + 1

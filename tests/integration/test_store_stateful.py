@@ -338,6 +338,8 @@ class Moves(RuleBasedStateMachine):
     # What must hold.
 
     def handed(self, hand_overs: list[HandOver]) -> None:
+        if hand_overs:  # a message given back in the same round made room for these
+            self.forget_what_was_given_back(self.run(self.driver.audit()))
         for hand in hand_overs:
             message = self.run(self.driver.message(hand.message_id))
             assert message.account is not None
@@ -424,13 +426,13 @@ def test_whatever_happens_every_message_is_in_exactly_one_place(valkey_url: str)
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=60,
+                max_examples=150,
                 stateful_step_count=50,
                 deadline=None,
                 derandomize=on_ci,
                 database=None,
                 suppress_health_check=list(HealthCheck),
-                phases=[Phase.generate, Phase.shrink],
+                phases=[Phase.generate],
             ),
         )
     finally:

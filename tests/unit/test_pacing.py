@@ -275,6 +275,8 @@ def test_an_idle_account_is_looked_at_when_its_allowance_changes() -> None:
     sent = replace(HOT, day_count=1, day_ends_at=MIDNIGHT)
     assert plan(STANDARD_POLICY, sent, None, None, NOON, Random()) == Wait(MIDNIGHT, None)
     assert next_visit(STANDARD_POLICY, HOT, NOON) is None
+    assert next_visit(STANDARD_POLICY, replace(HOT, paused_until=NOON + 5), NOON) == NOON + 5
+    assert next_visit(STANDARD_POLICY, replace(HOT, restricted_until=NOON + 7), NOON) == NOON + 7
     assert next_visit(STANDARD_POLICY, COLD, NOON) == NOON + 2 * DAY
     assert next_visit(STANDARD_POLICY, replace(COLD, day_count=1, day_ends_at=MIDNIGHT), NOON) == MIDNIGHT
 

@@ -1,13 +1,17 @@
 -- Change what an account's plan depends on, and have it planned anew.
 --
 -- ARGV  phone, now, bump the revision (0|1), field, value, field, value…    (an empty value removes the field)
+--       dayEnds is only ever put off, and only while a day is being counted: a new zone brings no second allowance
 -- Returns 1, or 0 if there is no such account
 
 local phone, now = ARGV[1], num(ARGV[2])
 local acc = K_account(phone)
 if call('EXISTS', acc) == 0 then return 0 end
 for i = 4, #ARGV, 2 do
-  if ARGV[i + 1] == '' then call('HDEL', acc, ARGV[i]) else call('HSET', acc, ARGV[i], ARGV[i + 1]) end
+  if ARGV[i] == 'dayEnds' then
+    local ends = num(call('HGET', acc, 'dayEnds'))
+    if ends > now and num(ARGV[i + 1]) > ends then call('HSET', acc, 'dayEnds', ARGV[i + 1]) end
+  elseif ARGV[i + 1] == '' then call('HDEL', acc, ARGV[i]) else call('HSET', acc, ARGV[i], ARGV[i + 1]) end
 end
 if ARGV[3] == '1' then call('HINCRBY', acc, 'rev', 1) end
 call('HINCRBY', acc, 'epoch', 1)

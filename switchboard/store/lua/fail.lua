@@ -40,7 +40,11 @@ local function event(kind)
        'reason', input.kind, 'error', input.error)
 end
 
-if input.status == 'queued' then
+if input.status == 'queued' and m.batch and call('HGET', K_batch(m.batch), 'cancelled_at') then
+  m.place = 'done'                        -- it has left its place above
+  cancel(m, now, 'batch cancelled', input.retentionS)
+  return { 'OK', 'cancelled' }
+elseif input.status == 'queued' then
   enter_queue(id, m.account, m.priority, m.score, now)
 elseif input.status == 'failed' then
   call('HSET', K_message(id), 'place', 'scheduled', 'due', input.retryAt, 'waitReason', 'delay')
