@@ -22,7 +22,7 @@ from switchboard.store.views import AccountView
 _log = structlog.get_logger(__name__)
 _AWAY_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 _LONGEST_SLEEP_S = 3600.0
-BREATH_S = 0.004
+BREATH_S = 0.01
 """Between two busy rounds, so that what falls due meanwhile is planned together and not one by one."""
 
 

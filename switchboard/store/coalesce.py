@@ -8,6 +8,9 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
+_CALLS_AT_ONCE = 2
+"""While one call is being served, the next is already on its way: neither side ever waits for the other."""
+
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -17,22 +20,21 @@ class Coalescer(Generic[Item, Answer]):
         self._call = call
         self._at_most = at_most
         self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
-        self._sender: asyncio.Task[None] | None = None
+        self._senders: set[asyncio.Task[None]] = set()
 
     async def submit(self, item: Item) -> Answer:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
-        if self._sender is None:
-            self._sender = asyncio.create_task(self._send())
+        if len(self._senders) < _CALLS_AT_ONCE:
+            sender = asyncio.create_task(self._send())
+            self._senders.add(sender)
+            sender.add_done_callback(self._senders.discard)
         return await future
 
     async def _send(self) -> None:
-        try:
-            while self._waiting:
-                together, self._waiting = self._waiting[: self._at_most], self._waiting[self._at_most :]
-                await self._send_together(together)
-        finally:
-            self._sender = None
+        while self._waiting:
+            together, self._waiting = self._waiting[: self._at_most], self._waiting[self._at_most :]
+            await self._send_together(together)
 
     async def _send_together(self, together: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:

@@ -426,7 +426,7 @@ def test_whatever_happens_every_message_is_in_exactly_one_place(valkey_url: str)
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=150,
+                max_examples=100,
                 stateful_step_count=50,
                 deadline=None,
                 derandomize=on_ci,
