@@ -111,7 +111,7 @@ async def _cycles(store: Store, accounts: int, clock: _Clock) -> float:
             handed += len(done.handed)
             for one in done.handed:
                 outboxes.put_nowait(one)
-            await asyncio.sleep(BREATH_S)
+            await asyncio.sleep(0 if done.full else BREATH_S)
         for _ in range(CALLERS):
             outboxes.put_nowait(None)
 

@@ -22,7 +22,8 @@ from switchboard.store.views import AccountView
 _log = structlog.get_logger(__name__)
 _AWAY_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 _LONGEST_SLEEP_S = 3600.0
-BREATH_S = 0.01
+AT_ONCE = 200
+BREATH_S = 0.004
 """Between two busy rounds, so that what falls due meanwhile is planned together and not one by one."""
 
 
@@ -34,6 +35,11 @@ class Round:
     handed: tuple[HandOver, ...]
     released: int
     next_at: int | None
+
+    @property
+    def full(self) -> bool:
+        """There is more that is due than one round takes."""
+        return max(self.visited, self.released) >= AT_ONCE
 
     @property
     def busy(self) -> bool:
@@ -75,7 +81,7 @@ class Dispatcher:
                 pass
         done = await self.round(self._clock())
         if done.busy:
-            await asyncio.sleep(BREATH_S)
+            await asyncio.sleep(0 if done.full else BREATH_S)
         else:
             await self._sleep_until(done.next_at, due, jobs)
 
@@ -92,7 +98,7 @@ class Dispatcher:
 
     async def round(self, now: int) -> Round:
         """Take, plan and commit once, as of `now`."""
-        due = await self._store.pace.take(now)
+        due = await self._store.pace.take(now, AT_ONCE)
         plans: list[Planned] = []
         for view in due.accounts:
             planned = self._plan(view, now)

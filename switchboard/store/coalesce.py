@@ -20,21 +20,26 @@ class Coalescer(Generic[Item, Answer]):
         self._call = call
         self._at_most = at_most
         self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
+        self._sending = 0
         self._senders: set[asyncio.Task[None]] = set()
 
     async def submit(self, item: Item) -> Answer:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
-        if len(self._senders) < _CALLS_AT_ONCE:
+        if self._sending < _CALLS_AT_ONCE:
+            self._sending += 1
             sender = asyncio.create_task(self._send())
-            self._senders.add(sender)
+            self._senders.add(sender)  # a task nobody holds may vanish
             sender.add_done_callback(self._senders.discard)
         return await future
 
     async def _send(self) -> None:
-        while self._waiting:
-            together, self._waiting = self._waiting[: self._at_most], self._waiting[self._at_most :]
-            await self._send_together(together)
+        try:
+            while self._waiting:
+                together, self._waiting = self._waiting[: self._at_most], self._waiting[self._at_most :]
+                await self._send_together(together)
+        finally:
+            self._sending -= 1  # at once, not when the task is done: what is submitted in between needs a sender
 
     async def _send_together(self, together: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:

@@ -36,7 +36,7 @@ CATALOGUE = (
         "one account by phone: age, zone, overrides, day's count, delay, the message in flight, holds"),
     Key("accounts", "accounts", "set", "for ever", "connect", "phones of all accounts"),
     Key("recent", "account:recent:{}", "list", "for ever", "dispatch",
-        "moments of an account's last hand-overs, newest first"),
+        "moments of an account's hand-overs within the minute before its last one, newest first"),
     Key("account_sessions", "account:sessions:{}", "set", "for ever", "connect",
         "session ids ever linked to one account"),
     Key("connected", "account:connected:{}", "set", "while connected", "connect, disconnect",

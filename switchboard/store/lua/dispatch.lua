@@ -45,6 +45,7 @@ local function hand(p, acc, seen)
        'dayCount', sent + 1, 'dayEnds', day_ends, 'epoch', p.epoch + 1)
   call('LPUSH', K_recent(p.phone), now)
   call('LTRIM', K_recent(p.phone), 0, p.perMinute - 1)
+  while num(call('LINDEX', K_recent(p.phone), -1)) <= now - 60000 do call('RPOP', K_recent(p.phone)) end
   call('HSET', K_recipient(m[3]), 'account', p.phone, 'count', got, 'dayEnds', their_day_ends)
   call('EXPIRE', K_recipient(m[3]), RECIPIENT_LIFE_S)
   call('ZADD', K_due, p.lease, p.phone)
