@@ -16,15 +16,17 @@ from switchboard.store.keys import lua_prelude
 
 Argument = str | int | float
 Call = tuple[str, tuple[Argument, ...]]
+_LIB = ("base", "places", "accounts", "messages")  # in the order they build on each other
 _DEFINES = re.compile(r"^local (?:function )?(\w+)", re.MULTILINE)
 
 
 @cache
 def source(name: str) -> str:
-    """The script with what it uses of the key functions and of lib.lua, and no more: all of it runs at every call."""
+    """The script with what it uses of the key functions and of lua/lib, and no more: all of it runs at every call."""
     folder = files("switchboard.store") / "lua"
     body = (folder / f"{name}.lua").read_text()
-    chunks = [*lua_prelude().splitlines(), *(folder / "lib.lua").read_text().split("\n\n")]
+    shared = [chunk for part in _LIB for chunk in (folder / "lib" / f"{part}.lua").read_text().split("\n\n")]
+    chunks = [*lua_prelude().splitlines(), *shared]
     used: list[str] = []
     text = body
     for chunk in reversed(chunks):  # a definition stands before its use

@@ -1,4 +1,4 @@
-"""From what the scripts return to the domain's values. The order of fields is that of lib.lua."""
+"""From what the scripts return to the domain's values. The order of fields is that of lua/lib/accounts.lua."""
 
 import json
 from collections.abc import Mapping, Sequence
