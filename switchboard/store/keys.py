@@ -43,7 +43,7 @@ CATALOGUE = (
         "session ids of one account that can send now"),
     Key("due", "dispatch:due", "zset", "for ever", "all moves",
         "account by the next moment a dispatcher should look at it"),
-    Key("spare", "dispatch:spare", "zset", "while connected", "connect, disconnect, dispatch, enqueue",
+    Key("spare", "dispatch:spare", "zset", "while connected", "connect, disconnect, dispatch, route",
         "connected account by about how much it can still take on today; only a hint for choosing"),
     Key("session", "session:{}", "hash", "until deleted", "sessions", "one session: status, phone, times"),
     Key("sessions", "sessions", "set", "for ever", "sessions", "all session ids"),

@@ -55,9 +55,16 @@ def _headers(error: SwitchboardError) -> dict[str, str]:
 
 def invalid_request(found: Sequence[Any]) -> errors.InvalidRequest:
     """Names the first wrong field, and lists them all. Never repeats what was sent: it may be a message text."""
-    faults = [{"field": _field(one["loc"]), "message": one["msg"].removeprefix("Value error, ")} for one in found]
+    faults = [{"field": _field(one["loc"]), "message": _sentence(one)} for one in found]
     first = faults[0]
     return errors.InvalidRequest(f"{first['field']}: {first['message']}", first["field"], fields=faults)
+
+
+def _sentence(fault: Any) -> str:
+    if fault["type"] == "extra_forbidden":
+        return "there is no such field"
+    message: str = fault["msg"]
+    return message.removeprefix("Value error, ")
 
 
 def _field(location: tuple[int | str, ...]) -> str:
