@@ -95,8 +95,8 @@ async def linked_accounts(store: Store, count: int, overrides: Overrides = FREE)
 
 async def _linked(store: Store, number: int, overrides: Overrides) -> None:
     born = now_ms() - 30 * DAY_MS
-    await store.accounts.register(session(number), born)
-    await store.accounts.connect(session(number), phone(number), born)
+    await store.sessions.register(session(number), born)
+    await store.sessions.connect(session(number), phone(number), born)
     await store.accounts.override(phone(number), overrides, None, now_ms())
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import random
+import shlex
 import signal
 import socket
 import sys
@@ -15,15 +16,18 @@ import uvicorn
 import uvloop
 
 from switchboard.dispatcher.dispatcher import Dispatcher
+from switchboard.domain.fleet import Pace
 from switchboard.domain.pacing import Policy
 from switchboard.domain.recipients import RecipientRules
 from switchboard.domain.retry import RetryRules
 from switchboard.gateway.gateway import gateway_routers
 from switchboard.gateway.sending import SendRules
 from switchboard.logs import configure_logs
-from switchboard.orchestrator.settlement import Settlement
-from switchboard.orchestrator.worker_api import worker_routes
-from switchboard.orchestrator.worker_events import WorkerEvents
+from switchboard.orchestrator.fleet import FleetRules
+from switchboard.orchestrator.orchestrator import Orchestrator, OrchestratorRules
+from switchboard.orchestrator.sessions import SessionServiceRules
+from switchboard.runners.base import Runner
+from switchboard.runners.process import ProcessRunner
 from switchboard.secrets import Secrets, ensure_secrets
 from switchboard.settings import Settings, SettingsError
 from switchboard.store import Store, open_store
@@ -32,12 +36,15 @@ from switchboard.store.messages import MessageRules
 from switchboard.store.outbox import OutboxRules
 from switchboard.store.pace import PaceRules
 from switchboard.store.server import EmbeddedStore
+from switchboard.store.sessions import SessionRules
 from switchboard.store.store import StoreRules
 from switchboard.web.app import Routers, create_app
+from switchboard.web.auth import Guard
 
 _log = structlog.get_logger(__name__)
 _DAY_S = 86_400
 _DRAIN_S = 3
+_ANYWHERE = frozenset({"127.0.0.1", "0.0.0.0", "::"})  # noqa: S104 - only compared with
 
 
 def system_clock() -> int:
@@ -57,10 +64,21 @@ def run(settings: Settings, parts: frozenset[str]) -> None:
     uvloop.run(_run(settings, parts))
 
 
+class Stop(asyncio.Event):
+    """Set once we are to end. A person at the terminal (SIGINT) ends the workers, too; anyone else leaves them
+    running, to be found again: an upgrade disturbs no session."""
+
+    by_hand = False
+
+    def by_person(self) -> None:
+        self.by_hand = True
+        self.set()
+
+
 async def _run(settings: Settings, parts: frozenset[str]) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = Stop()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.by_person)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     listener = _listen(settings, parts)
     async with opened_store(settings) as store:
         # Not before all that may fail: a start that fails must not use up the one showing of a new key.
@@ -75,22 +93,29 @@ async def _serve(
     store: Store,
     parts: frozenset[str],
     listener: socket.socket | None,
-    stop: asyncio.Event,
+    stop: Stop,
 ) -> None:
+    orchestrator = _orchestrator(settings, secrets, store, stop) if "orchestrator" in parts else None
     async with asyncio.TaskGroup() as group:
         serving = [group.create_task(store.wakeups.run(), name="wakeups")]
         if "dispatcher" in parts:
             serving.append(group.create_task(_dispatcher(settings, store).run(), name="dispatcher"))
-        server = _server(settings, secrets, store, parts, stop)
+        server = _server(routers(settings, secrets, store, parts, orchestrator), store, parts)
         http = group.create_task(server.serve(sockets=[listener]), name="http") if listener else None
+        if orchestrator:
+            await orchestrator.seed()
+            serving += [group.create_task(run(), name=name) for name, run in orchestrator.tasks().items()]
         _announce(settings, secrets, parts)
         await stop.wait()
-        # First no new requests, then no new hand-overs; the store is closed last.
+        # First no new requests, then no new hand-overs and starts; the store is closed last.
         server.should_exit = True
         if http:
             await http
         for task in serving:
             task.cancel()
+        await asyncio.wait(serving)
+        if orchestrator and stop.by_hand:
+            await orchestrator.fleet.stop_workers()
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -119,6 +144,7 @@ def store_rules_of(settings: Settings) -> StoreRules:
         pace=PaceRules(settings.queue_room, settings.burst_window_ms, retention_s),
         outbox=OutboxRules(settings.outbox_lease_ms, retention_s, settings.stats_days * _DAY_S),
         messages=MessageRules(settings.queue_room, retention_s),
+        sessions=SessionRules(settings.max_sessions_per_proxy, settings.max_sessions_per_phone),
     )
 
 
@@ -151,7 +177,54 @@ def _dispatcher(settings: Settings, store: Store) -> Dispatcher:
     return Dispatcher(store, policy_of(settings), retry_rules_of(settings), system_clock, chance)
 
 
-def routers(settings: Settings, secrets: Secrets, store: Store, parts: frozenset[str], stop: asyncio.Event) -> Routers:
+def _orchestrator(settings: Settings, secrets: Secrets, store: Store, stop: asyncio.Event) -> Orchestrator:
+    return Orchestrator(store, _runner(settings), orchestrator_rules_of(settings, secrets), system_clock, stop)
+
+
+def _runner(settings: Settings) -> Runner:
+    return ProcessRunner(
+        shlex.split(settings.worker_command or ""),
+        sessions_dir=settings.sessions_dir,
+        run_dir=settings.data_dir / "run",
+        log_dir=settings.data_dir / "logs",
+        grace_s=settings.worker_stop_grace_ms / 1000,
+        clock=system_clock,
+    )
+
+
+def orchestrator_rules_of(settings: Settings, secrets: Secrets) -> OrchestratorRules:
+    host = "127.0.0.1" if settings.orch_host in _ANYWHERE else settings.orch_host
+    url = settings.worker_webhook_url or f"http://{host}:{settings.orch_port}/api/webhook"
+    return OrchestratorRules(
+        policy=policy_of(settings),
+        retries=retry_rules_of(settings),
+        zone=settings.timezone,
+        sessions_dir=settings.sessions_dir,
+        webhook_url=url,
+        webhook_secret=secrets.webhook_secret,
+        proxy_urls=[url.get_secret_value() for url in settings.proxy_urls],
+        default_country=settings.default_country,
+        fleet=FleetRules(
+            monitor_ms=settings.monitor_interval_ms,
+            allow_direct=settings.allow_direct,
+            pace=Pace(settings.provisioning_interval_ms, settings.max_starts_at_once),
+        ),
+        service=SessionServiceRules(settings.scan_timeout_ms, settings.allow_direct),
+        ping_timeout_ms=settings.ping_timeout_ms,
+        watchdog_ms=settings.watchdog_interval_ms,
+        probe_timeout_s=settings.probe_timeout_ms / 1000,
+        probe_ms=settings.probe_interval_ms,
+        low_places=settings.low_inventory_places,
+        memory_mb=settings.worker_memory_mb,
+        keep_alive=settings.enable_keep_alive,
+        claim_wait_ms=settings.claim_wait_ms,
+        name=f"{socket.gethostname()}:{settings.data_dir}",
+    )
+
+
+def routers(
+    settings: Settings, secrets: Secrets, store: Store, parts: frozenset[str], orchestrator: Orchestrator | None
+) -> Routers:
     chosen: Routers = []
     if "gateway" in parts:
         rules = SendRules(
@@ -169,18 +242,9 @@ def routers(settings: Settings, secrets: Secrets, store: Store, parts: frozenset
             zone=settings.timezone,
             clock=system_clock,
         )
-    if "orchestrator" in parts:
-        settlement = Settlement(store, retry_rules_of(settings), system_clock)
-        workers = worker_routes(
-            store,
-            settlement,
-            WorkerEvents(store, settlement, system_clock),
-            master_secret=secrets.webhook_secret,
-            wait_ms=settings.claim_wait_ms,
-            clock=system_clock,
-            stopping=stop,
-        )
-        chosen = [*chosen, workers]
+    if orchestrator:
+        guard = Guard(store, secrets.api_key, settings.api_rate_per_minute, system_clock)
+        chosen = [*chosen, *orchestrator.routers(guard)]
     return chosen
 
 
@@ -192,8 +256,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(settings: Settings, secrets: Secrets, store: Store, parts: frozenset[str], stop: asyncio.Event) -> _Server:
-    app = create_app(store, sorted(parts), routers(settings, secrets, store, parts, stop))
+def _server(chosen: Routers, store: Store, parts: frozenset[str]) -> _Server:
+    app = create_app(store, sorted(parts), chosen)
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_DRAIN_S)
     return _Server(config)
 
@@ -224,8 +288,7 @@ def _announce(settings: Settings, secrets: Secrets, parts: frozenset[str]) -> No
     """What a person wants to see first. A secret that was just made is shown here, once, and never again."""
     lines = []
     if parts & {"gateway", "orchestrator"}:
-        anywhere = {"127.0.0.1", "0.0.0.0", "::"}  # noqa: S104 - only compared with
-        host = "localhost" if settings.orch_host in anywhere else settings.orch_host
+        host = "localhost" if settings.orch_host in _ANYWHERE else settings.orch_host
         lines.append(f"Switchboard ({', '.join(sorted(parts))}) answers on http://{host}:{_port(settings, parts)}")
     if "api_key" in secrets.generated:
         lines.append(f"Your API key, shown only this once: {secrets.api_key}")

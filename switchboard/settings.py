@@ -4,6 +4,7 @@ Every default lives here and nowhere else. Secrets that are missing are made in 
 """
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,6 +30,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from switchboard.domain.hours import DAY_MS, Hours
+from switchboard.domain.proxies import ProxyUrl
 from switchboard.domain.trust import PRESETS, Limits, Overrides, TrustLevel, TrustTable
 
 HIDDEN = "********"
@@ -142,6 +144,18 @@ class Settings(BaseSettings):
     monitor_interval_ms: PositiveInt = 30_000
     watchdog_interval_ms: PositiveInt = 60_000
     ping_timeout_ms: PositiveInt = 180_000
+    scan_timeout_ms: PositiveInt = 300_000
+    allow_direct: bool = False
+    probe_timeout_ms: PositiveInt = 10_000
+    probe_interval_ms: PositiveInt = 60_000
+    low_inventory_places: NonNegativeInt = 2
+
+    worker_command: str | None = None
+    worker_webhook_url: str | None = None
+    worker_memory_mb: PositiveInt = 512
+    worker_stop_grace_ms: PositiveInt = 10_000
+    enable_keep_alive: bool = True
+    max_starts_at_once: PositiveInt = 4
 
     pacing_preset: Literal["standard", "conservative"] = "standard"
     pace: Pace = Pace()
@@ -173,6 +187,23 @@ class Settings(BaseSettings):
         if url is not None and not url.get_secret_value().startswith(_REDIS_SCHEMES):
             raise ValueError(f"must start with one of {', '.join(_REDIS_SCHEMES)}")
         return url
+
+    @field_validator("proxy_urls")
+    @classmethod
+    def _only_socks5h(cls, urls: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        for number, url in enumerate(urls, 1):
+            try:
+                ProxyUrl.parse(url.get_secret_value())
+            except ValueError as error:
+                raise ValueError(f"proxy {number}: {error}") from None
+        return urls
+
+    @field_validator("worker_command")
+    @classmethod
+    def _a_command(cls, command: str | None) -> str | None:
+        if command is not None and not shlex.split(command):
+            raise ValueError("is empty")
+        return command
 
     @field_validator("default_country")
     @classmethod

@@ -9,14 +9,21 @@ SwitchboardError
 ├── NotFound
 │   ├── SessionNotFound
 │   ├── MessageNotFound
-│   └── BatchNotFound
+│   ├── BatchNotFound
+│   ├── ProxyNotFound
+│   └── QrNotReady          nothing to scan or to type right now
 ├── Refused                 well-formed, but not now or not to them
 │   ├── SessionNotLinked
 │   ├── RecipientOptedOut
 │   ├── DailyLimitReached
 │   ├── QueueFull
 │   ├── IdempotencyConflict
-│   └── MessageNotWaiting   it has left, or it already ended
+│   ├── MessageNotWaiting   it has left, or it already ended
+│   ├── SessionExists
+│   ├── InvalidTransition   not in the state that the session is in
+│   ├── TooManySessions     the phone has all its linked devices
+│   ├── NoProxyAvailable    no proxy has room; nothing ever goes direct instead
+│   └── ProxyInUse
 └── StoreUnavailable        the store is away; nothing was lost, try again
 """
 
@@ -86,6 +93,22 @@ class BatchNotFound(NotFound):
         super().__init__(f"There is no batch '{batch_id}'.", batchId=batch_id)
 
 
+class ProxyNotFound(NotFound):
+    code = "PROXY_NOT_FOUND"
+
+    def __init__(self, proxy_id: str) -> None:
+        super().__init__(f"There is no proxy '{proxy_id}'.", proxyId=proxy_id)
+
+
+class QrNotReady(NotFound):
+    code = "QR_NOT_READY"
+
+    def __init__(self, session_id: str, state: str, hint: str = "ask again in a moment") -> None:
+        super().__init__(
+            f"Session '{session_id}' is '{state}' and has no code to show; {hint}.", sessionId=session_id, status=state
+        )
+
+
 class Refused(SwitchboardError):
     code = "REFUSED"
 
@@ -141,6 +164,46 @@ class MessageNotWaiting(Refused):
             f"Message '{message_id}' is '{status}' and can no longer be changed this way.",
             messageId=message_id,
             status=status,
+        )
+
+
+class SessionExists(Refused):
+    code = "SESSION_EXISTS"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"There is a session '{session_id}' already.", sessionId=session_id)
+
+
+class InvalidTransition(Refused):
+    code = "INVALID_TRANSITION"
+
+    def __init__(self, session_id: str, command: str, state: str, reason: str) -> None:
+        super().__init__(
+            f"Can't {command} session '{session_id}', which is '{state}': {reason}.", sessionId=session_id, status=state
+        )
+
+
+class TooManySessions(Refused):
+    code = "TOO_MANY_SESSIONS"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"This phone has its {limit} sessions already; delete one first (MAX_SESSIONS_PER_PHONE).", limit=limit
+        )
+
+
+class NoProxyAvailable(Refused):
+    code = "NO_PROXY_AVAILABLE"
+
+
+class ProxyInUse(Refused):
+    code = "PROXY_IN_USE"
+
+    def __init__(self, proxy_id: str, sessions: list[str]) -> None:
+        super().__init__(
+            f"{len(sessions)} sessions are on proxy '{proxy_id}'; with ?force=true they move to others, or wait.",
+            proxyId=proxy_id,
+            sessions=sessions,
         )
 
 

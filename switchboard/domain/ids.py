@@ -6,6 +6,7 @@ import secrets
 _MESSAGE_ID = re.compile(r"[0-9a-f]{18}\Z")
 _BATCH_ID = re.compile(r"batch_[0-9a-f]{18}\Z")
 _WHATSAPP_ID = re.compile(r"3EB0[0-9A-F]{18}\Z")
+_PROXY_ID = re.compile(r"proxy_[0-9]{1,12}\Z")
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -38,3 +39,7 @@ def is_batch_id(text: str) -> bool:
 
 def is_session_id(text: str) -> bool:
     return _SESSION_ID.match(text) is not None
+
+
+def is_proxy_id(text: str) -> bool:
+    return _PROXY_ID.match(text) is not None

@@ -3,9 +3,9 @@
 from switchboard.domain import errors
 from switchboard.domain.clock import Clock
 from switchboard.domain.trust import Overrides
-from switchboard.gateway.auth import Caller
 from switchboard.gateway.reading import Reading
 from switchboard.store import Store
+from switchboard.web.auth import Caller
 
 _AT_ONCE = 500
 

@@ -7,11 +7,11 @@ from fastapi import APIRouter
 from switchboard.domain.clock import Clock
 from switchboard.domain.pacing import Policy
 from switchboard.gateway import routes
-from switchboard.gateway.auth import Guard
 from switchboard.gateway.changing import Changing
 from switchboard.gateway.reading import Reading
 from switchboard.gateway.sending import Sending, SendRules
 from switchboard.store import Store
+from switchboard.web.auth import Guard
 
 
 def gateway_routers(

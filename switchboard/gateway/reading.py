@@ -11,11 +11,11 @@ from switchboard.domain.ids import whatsapp_id
 from switchboard.domain.messages import Message
 from switchboard.domain.pacing import Policy, Verdict
 from switchboard.domain.waiting import explain
-from switchboard.gateway.times import iso, iso_or_none
 from switchboard.store import Store
 from switchboard.store.batches import Batch
 from switchboard.store.messages import MessageView
 from switchboard.store.stats import Day
+from switchboard.web.times import iso, iso_or_none
 
 _MOST_DAYS = 92
 
@@ -144,11 +144,11 @@ class Reading:
         return await self._store.accounts.sessions_of(phone)
 
     async def _known_session(self, session: str) -> None:
-        if await self._store.accounts.session(session) is None:
+        if await self._store.sessions.get(session) is None:
             raise errors.SessionNotFound(session)
 
     async def _linked(self, session: str) -> bool:
-        found = await self._store.accounts.session(session)
+        found = await self._store.sessions.get(session)
         return found is not None and found.phone is not None
 
     async def limits(self, session: str) -> dict[str, object]:

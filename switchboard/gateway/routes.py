@@ -4,15 +4,14 @@ from datetime import date
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator
 
 from switchboard.domain import errors
 from switchboard.domain.hours import Hours
-from switchboard.domain.ids import is_batch_id, is_message_id, is_session_id
+from switchboard.domain.ids import is_batch_id, is_message_id
 from switchboard.domain.trust import Overrides
-from switchboard.gateway.auth import Guard, caller_of
 from switchboard.gateway.changing import Changing
 from switchboard.gateway.models import (
     BatchAnswer,
@@ -30,13 +29,9 @@ from switchboard.gateway.models import (
 )
 from switchboard.gateway.reading import Reading
 from switchboard.gateway.sending import Sending
+from switchboard.web.auth import Guard, caller_of
 from switchboard.web.errors import documented
-
-
-def _session_id(text: str) -> str:
-    if not is_session_id(text):
-        raise errors.SessionNotFound(text)
-    return text
+from switchboard.web.routing import ALWAYS, SECURITY, IdempotencyKey, Limit, SessionId
 
 
 def _message_id(text: str) -> str:
@@ -58,24 +53,19 @@ def _account(text: str) -> str:
 
 
 # A name that can't be one is not found, and never reaches the store, where it might mean something else.
-SessionId = Annotated[str, AfterValidator(_session_id)]
 MessageId = Annotated[str, AfterValidator(_message_id)]
 BatchId = Annotated[str, AfterValidator(_batch_id)]
 AccountPhone = Annotated[str, AfterValidator(_account)]
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
 Day = Annotated[date | None, Query(alias="date")]
 First = Annotated[date | None, Query(alias="from")]
 Last = Annotated[date | None, Query(alias="to")]
 ByHour = Annotated[Literal["hour"] | None, Query()]
-Limit = Annotated[int, Query(ge=1, le=200)]
 Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9]{1,16}(\.[0-9]{1,6})?_[0-9a-f]{18}$")]
 
-_ALWAYS = (errors.Unauthorized, errors.Forbidden, errors.RateLimited, errors.StoreUnavailable)
 _SEND = (
-    *_ALWAYS, errors.InvalidRequest, errors.PayloadTooLarge, errors.SessionNotFound, errors.SessionNotLinked,
+    *ALWAYS, errors.InvalidRequest, errors.PayloadTooLarge, errors.SessionNotFound, errors.SessionNotLinked,
     errors.DailyLimitReached, errors.QueueFull, errors.IdempotencyConflict,
 )  # fmt: skip
-_SECURITY: dict[str, Any] = {"security": [{"apiKey": []}, {"bearer": []}]}
 
 
 def send_routes(guard: Guard, sending: Sending) -> APIRouter:
@@ -90,12 +80,12 @@ def send_routes(guard: Guard, sending: Sending) -> APIRouter:
     answers = documented(*_SEND, errors.RecipientOptedOut)
     for path, name in (("/api/v1/send", "send"), ("/api/send", "send_older_name")):
         router.add_api_route(
-            path, send, methods=["POST"], name=name, summary="Queue one message", openapi_extra=_SECURITY,
+            path, send, methods=["POST"], name=name, summary="Queue one message", openapi_extra=SECURITY,
             responses={200: {"model": SendAnswer}, **answers}, deprecated=path == "/api/send" or None,
         )  # fmt: skip
     router.add_api_route(
         "/api/v1/send/batch", batch, methods=["POST"], summary="Queue many, spread over minutes",
-        responses={200: {"model": BatchAnswer}, **documented(*_SEND)}, openapi_extra=_SECURITY,
+        responses={200: {"model": BatchAnswer}, **documented(*_SEND)}, openapi_extra=SECURITY,
     )  # fmt: skip
     return router
 
@@ -104,9 +94,9 @@ def change_routes(guard: Guard, changing: Changing) -> APIRouter:
     router = APIRouter(route_class=guard.route("send"), tags=["send"])
 
     @router.delete(
-        "/api/v1/queue/{sessionId}/{messageId}", summary="Cancel one that has not left", openapi_extra=_SECURITY,
+        "/api/v1/queue/{sessionId}/{messageId}", summary="Cancel one that has not left", openapi_extra=SECURITY,
         responses={200: {"model": CancelAnswer}, **documented(
-            *_ALWAYS, errors.SessionNotFound, errors.MessageNotFound, errors.SessionNotLinked,
+            *ALWAYS, errors.SessionNotFound, errors.MessageNotFound, errors.SessionNotLinked,
             errors.MessageNotWaiting)},
     )  # fmt: skip
     async def cancel(request: Request, sessionId: SessionId, messageId: MessageId) -> JSONResponse:
@@ -116,32 +106,32 @@ def change_routes(guard: Guard, changing: Changing) -> APIRouter:
 
     @router.delete(
         "/api/v1/messages/{messageId}", summary="The same for one whose sender is not chosen yet",
-        openapi_extra=_SECURITY, responses={200: {"model": CancelAnswer}, **documented(
-            *_ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting)},
+        openapi_extra=SECURITY, responses={200: {"model": CancelAnswer}, **documented(
+            *ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting)},
     )  # fmt: skip
     async def cancel_any(request: Request, messageId: MessageId) -> JSONResponse:
         await changing.cancel_any(caller_of(request), messageId)
         return JSONResponse({"cancelled": True, "messageId": messageId})
 
     @router.delete(
-        "/api/v1/batches/{batchId}", summary="Cancel what is left of a batch", openapi_extra=_SECURITY,
-        responses={200: {"model": BatchProgress}, **documented(*_ALWAYS, errors.BatchNotFound)},
+        "/api/v1/batches/{batchId}", summary="Cancel what is left of a batch", openapi_extra=SECURITY,
+        responses={200: {"model": BatchProgress}, **documented(*ALWAYS, errors.BatchNotFound)},
     )  # fmt: skip
     async def cancel_batch(request: Request, batchId: BatchId) -> JSONResponse:
         return JSONResponse(await changing.cancel_batch(caller_of(request), batchId))
 
     @router.post(
-        "/api/v1/dead-letters/{messageId}/retry", summary="Try a dead letter again", openapi_extra=_SECURITY,
+        "/api/v1/dead-letters/{messageId}/retry", summary="Try a dead letter again", openapi_extra=SECURITY,
         responses={200: {"model": MessageAnswer}, **documented(
-            *_ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting, errors.RecipientOptedOut, errors.QueueFull)},
+            *ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting, errors.RecipientOptedOut, errors.QueueFull)},
     )  # fmt: skip
     async def redrive(request: Request, messageId: MessageId) -> JSONResponse:
         return JSONResponse(await changing.redrive(caller_of(request), messageId))
 
     @router.delete(
-        "/api/v1/dead-letters/{messageId}", summary="Discard a dead letter", openapi_extra=_SECURITY,
+        "/api/v1/dead-letters/{messageId}", summary="Discard a dead letter", openapi_extra=SECURITY,
         responses={200: {"model": MessageAnswer}, **documented(
-            *_ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting)},
+            *ALWAYS, errors.MessageNotFound, errors.MessageNotWaiting)},
     )  # fmt: skip
     async def discard(request: Request, messageId: MessageId) -> JSONResponse:
         return JSONResponse(await changing.discard(caller_of(request), messageId))
@@ -154,8 +144,8 @@ def read_routes(guard: Guard, reading: Reading) -> APIRouter:
 
     @router.get(
         "/api/v1/messages/{messageId}/status", summary="Where it is, and why it is not sent yet",
-        responses={200: {"model": MessageAnswer}, **documented(*_ALWAYS, errors.MessageNotFound)},
-        openapi_extra=_SECURITY,
+        responses={200: {"model": MessageAnswer}, **documented(*ALWAYS, errors.MessageNotFound)},
+        openapi_extra=SECURITY,
     )  # fmt: skip
     async def status(request: Request, messageId: MessageId) -> JSONResponse:
         message, shown = await reading.status(messageId)
@@ -163,17 +153,17 @@ def read_routes(guard: Guard, reading: Reading) -> APIRouter:
         return JSONResponse(shown)
 
     @router.get(
-        "/api/v1/queue/{sessionId}", summary="What waits, in order", openapi_extra=_SECURITY,
+        "/api/v1/queue/{sessionId}", summary="What waits, in order", openapi_extra=SECURITY,
         responses={200: {"model": MessageList}, **documented(
-            *_ALWAYS, errors.InvalidRequest, errors.SessionNotFound, errors.SessionNotLinked)},
+            *ALWAYS, errors.InvalidRequest, errors.SessionNotFound, errors.SessionNotLinked)},
     )  # fmt: skip
     async def queue(request: Request, sessionId: SessionId, limit: Limit = 50, cursor: Cursor = None) -> JSONResponse:
         caller_of(request).require_session(sessionId)
         return JSONResponse(await reading.queue(sessionId, limit, cursor))
 
     @router.get(
-        "/api/v1/batches/{batchId}", summary="Progress of a batch", openapi_extra=_SECURITY,
-        responses={200: {"model": BatchProgress}, **documented(*_ALWAYS, errors.BatchNotFound)},
+        "/api/v1/batches/{batchId}", summary="Progress of a batch", openapi_extra=SECURITY,
+        responses={200: {"model": BatchProgress}, **documented(*ALWAYS, errors.BatchNotFound)},
     )  # fmt: skip
     async def batch(request: Request, batchId: BatchId) -> JSONResponse:
         found, shown = await reading.batch(batchId)
@@ -181,8 +171,8 @@ def read_routes(guard: Guard, reading: Reading) -> APIRouter:
         return JSONResponse(shown)
 
     @router.get(
-        "/api/v1/dead-letters", summary="Given up, or never confirmed", openapi_extra=_SECURITY,
-        responses={200: {"model": MessageList}, **documented(*_ALWAYS, errors.InvalidRequest)},
+        "/api/v1/dead-letters", summary="Given up, or never confirmed", openapi_extra=SECURITY,
+        responses={200: {"model": MessageList}, **documented(*ALWAYS, errors.InvalidRequest)},
     )  # fmt: skip
     async def dead_letters(request: Request, limit: Limit = 50, cursor: Cursor = None) -> JSONResponse:
         sessions = caller_of(request).key.sessions
@@ -204,10 +194,10 @@ def stats_routes(guard: Guard, reading: Reading) -> APIRouter:
         return JSONResponse({"items": days, "nextCursor": None} if span else days[0])
 
     shared: dict[str, Any] = {
-        "openapi_extra": _SECURITY,
+        "openapi_extra": SECURITY,
         "responses": {
             200: {"model": DayAnswer | DayList},
-            **documented(*_ALWAYS, errors.InvalidRequest, errors.SessionNotFound),
+            **documented(*ALWAYS, errors.InvalidRequest, errors.SessionNotFound),
         },
     }
 
@@ -247,11 +237,11 @@ def stats_routes(guard: Guard, reading: Reading) -> APIRouter:
 
 def limits_routes(guard: Guard, reading: Reading, changing: Changing) -> APIRouter:
     router = APIRouter(route_class=guard.route("admin"), tags=["limits"], prefix="/api/anti-ban")
-    senders = (*_ALWAYS, errors.SessionNotFound, errors.SessionNotLinked)
+    senders = (*ALWAYS, errors.SessionNotFound, errors.SessionNotLinked)
 
     def answers(*more: type[errors.SwitchboardError]) -> dict[str, Any]:
         return {
-            "openapi_extra": _SECURITY,
+            "openapi_extra": SECURITY,
             "responses": {200: {"model": LimitsAnswer}, **documented(*senders, *more)},
         }
 

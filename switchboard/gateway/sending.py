@@ -16,12 +16,12 @@ from switchboard.domain.hours import DAY_MS
 from switchboard.domain.ids import is_session_id
 from switchboard.domain.pacing import Policy
 from switchboard.domain.waiting import expected
-from switchboard.gateway.auth import Caller, seconds_left
 from switchboard.gateway.models import BatchRequest, BatchRow, SendRequest
-from switchboard.gateway.times import iso, ms
 from switchboard.store import Store
 from switchboard.store.coalesce import Coalescer
 from switchboard.store.intake import Accepted, Entry, Refusal, Refused, Result, Row, Stale
+from switchboard.web.auth import Caller, seconds_left
+from switchboard.web.times import iso, ms
 
 _PROFILES_KEPT = 20_000
 # A good request is counted against its key's rate by the script; one that never gets there is counted here.

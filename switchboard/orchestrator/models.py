@@ -38,6 +38,7 @@ class _Body(BaseModel):
 class ClaimBody(_Body):
     instance: str = Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")
     waitMs: int = Field(ge=0, le=60_000)
+    order: int | None = Field(None, ge=1, description="The last order this worker took on; it is not given again.")
 
 
 class AckBody(_Body):
@@ -65,8 +66,15 @@ class NackBody(AckBody, _Failed):
 class EventBody(_Body):
     type: str = Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")
     timestamp: Moment
-    sequence: int | None = Field(None, ge=0)
+    stream: str | None = Field(None, pattern=r"^[A-Za-z0-9]{8,64}$")
+    sequence: int | None = Field(None, ge=1, lt=2**53)
     data: dict[str, Any]
+
+    @model_validator(mode="after")
+    def _numbered_within_a_stream(self) -> Self:
+        if (self.stream is None) != (self.sequence is None):
+            raise ValueError("stream and sequence belong together")
+        return self
 
 
 class _Data(BaseModel):
@@ -112,6 +120,12 @@ class PingData(_Data):
 
 class QrData(_Data):
     qr: str = Field(min_length=1, max_length=2953)
+    expiresAt: Moment | None = None
+
+
+class PairingData(_Data):
+    code: str = Field(pattern=r"^[A-Z0-9]{8}$")
+    phoneNumber: Phone
     expiresAt: Moment | None = None
 
 

@@ -18,6 +18,7 @@ from switchboard.domain.errors import (
 from switchboard.domain.ids import is_session_id, whatsapp_id
 from switchboard.domain.messages import Status
 from switchboard.domain.retry import FailureClass
+from switchboard.domain.sessions import Order
 from switchboard.orchestrator.models import AckBody, ClaimBody, EventBody, NackBody, Signer
 from switchboard.orchestrator.settlement import Settlement
 from switchboard.orchestrator.worker_events import WorkerEvents
@@ -27,6 +28,7 @@ from switchboard.web.app import bounded_body
 from switchboard.web.signatures import verify, worker_secret
 
 MAX_BODY = 256 * 1024
+MAX_REQUEST_ID = 128
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -34,15 +36,19 @@ Body = TypeVar("Body", bound=BaseModel)
 class WorkerBorder:
     """Reads signed bodies: the signature must be that of the very session the request speaks for."""
 
-    def __init__(self, store: Store, master_secret: str) -> None:
+    def __init__(self, store: Store, master_secret: str, clock: Clock) -> None:
         self._store = store
         self._master = master_secret
+        self._clock = clock
 
     async def read(self, request: Request, kind: type[Body], session: str) -> Body:
         raw = await bounded_body(request, MAX_BODY)
         if not is_session_id(session):
             raise Unauthorized("The request is not signed by this worker.")
         verify(worker_secret(self._master, session), request.headers, raw)
+        request_id = request.headers["webhook-id"]
+        if len(request_id) > MAX_REQUEST_ID:
+            raise Unauthorized(f"The webhook-id has more than {MAX_REQUEST_ID} characters.")
         try:
             body = kind.model_validate_json(raw)
         except ValidationError as error:
@@ -51,8 +57,11 @@ class WorkerBorder:
             raise InvalidRequest(f"{field}: {first['msg'].removeprefix('Value error, ')}", field) from None
         if getattr(body, "sessionId", session) != session:
             raise Forbidden("The body speaks for another session than the one that signed it.")
-        if await self._store.accounts.session(session) is None:
+        admitted = await self._store.worker_calls.admit(session, request_id, self._clock())
+        if admitted == "NOT_FOUND":
             raise SessionNotFound(session)
+        if admitted == "REPLAYED":
+            raise Unauthorized("This very request was made before; sign each request anew.")
         return body
 
 
@@ -64,7 +73,10 @@ class LongPoll:
         self._clock = clock
         self._stopping = stopping
 
-    async def claim(self, session: str, instance: str, wait_ms: int, request: Request) -> Claimed | None:
+    async def claim(
+        self, session: str, instance: str, taken_on: int | None, wait_ms: int, request: Request
+    ) -> tuple[Claimed | None, Order | None]:
+        """A message, or an order that this worker has not taken on yet, or neither within the time."""
         deadline = self._clock() + wait_ms
         gone = asyncio.create_task(_disconnected(request))
         try:
@@ -72,13 +84,18 @@ class LongPoll:
                 while not gone.done():  # a message must not go to a worker that hung up
                     woken.clear()
                     claimed = await self._store.outbox.claim(session, instance, self._clock())
+                    order = None if claimed else await self._order(session, taken_on)
                     left_s = (deadline - self._clock()) / 1000
-                    if claimed is not None or left_s <= 0 or self._stopping.is_set():
-                        return claimed
+                    if claimed or order or left_s <= 0 or self._stopping.is_set():
+                        return claimed, order
                     await _first_of(gone, left_s, woken, self._stopping)
-            return None
+            return None, None
         finally:
             gone.cancel()
+
+    async def _order(self, session: str, taken_on: int | None) -> Order | None:
+        order = await self._store.sessions.order(session)
+        return order if order and order.id != taken_on and self._clock() < order.until else None
 
 
 async def _first_of(gone: "asyncio.Task[None]", seconds: float, *events: asyncio.Event) -> None:
@@ -106,14 +123,15 @@ def worker_routes(
     stopping: asyncio.Event | None = None,
 ) -> APIRouter:
     router = APIRouter(tags=["worker"], include_in_schema=False)
-    border = WorkerBorder(store, master_secret)
+    border = WorkerBorder(store, master_secret, clock)
     poll = LongPoll(store, clock, stopping or asyncio.Event())
 
     @router.post("/api/worker/sessions/{session}/outbox/claim")
     async def claim(request: Request, session: str) -> JSONResponse:
         body = await border.read(request, ClaimBody, session)
-        claimed = await poll.claim(session, body.instance, min(body.waitMs, wait_ms), request)
-        return JSONResponse({"message": claimed and _shown(claimed)})
+        wait = min(body.waitMs, wait_ms)
+        claimed, order = await poll.claim(session, body.instance, body.order, wait, request)
+        return JSONResponse({"message": claimed and _shown(claimed), **({"order": _ordered(order)} if order else {})})
 
     @router.post("/api/worker/sessions/{session}/outbox/ack")
     async def ack(request: Request, session: str) -> JSONResponse:
@@ -154,6 +172,10 @@ def _shown(claimed: Claimed) -> dict[str, object]:
         "attempt": claimed.attempt,
         "leaseUntil": claimed.lease_until,
     }
+
+
+def _ordered(order: Order) -> dict[str, object]:
+    return {"id": order.id, "type": order.kind, **({"phone": order.phone} if order.phone else {})}
 
 
 def _settled(message_id: str, settled: Settled) -> JSONResponse:

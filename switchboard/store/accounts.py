@@ -1,6 +1,5 @@
-"""Accounts and the sessions that send for them."""
+"""Accounts: phone numbers, their limits and what holds them."""
 
-from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from switchboard.domain.accounts import FOREVER
@@ -13,31 +12,12 @@ from switchboard.store.scripts import Scripts
 from switchboard.store.views import AccountView, account_view, write_overrides
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    id: str
-    status: str
-    phone: str | None
-
-
 class Accounts:
     def __init__(self, client: Redis, keys: Keys, scripts: Scripts, default_zone: ZoneInfo) -> None:
         self._client = client
         self._keys = keys
         self._scripts = scripts
         self._zone = default_zone
-
-    async def register(self, session: str, now: int) -> None:
-        """Make a session known. Repeating it changes nothing."""
-        async with store_errors():
-            await self._client.hsetnx(self._keys("session", session), "createdAt", str(now))
-            await self._client.hsetnx(self._keys("session", session), "status", "starting")
-            await self._client.sadd(self._keys("sessions"), session)
-
-    async def session(self, session: str) -> Session | None:
-        async with store_errors():
-            status, phone = await self._client.hmget(self._keys("session", session), ["status", "phone"])
-        return Session(session, status, phone) if status else None
 
     async def sessions_of(self, phone: str) -> set[str]:
         async with store_errors():
@@ -52,18 +32,6 @@ class Accounts:
             raise SessionNotFound(session or phone)
         return account_view(view[0], self._zone)
 
-    async def connect(self, session: str, phone: str, now: int) -> None:
-        if await self._scripts.run("connect", session, phone, now) == -1:
-            raise SessionNotFound(session)
-
-    async def disconnect(self, session: str, now: int, status: str = "disconnected", reason: str = "") -> None:
-        if not await self._scripts.run("disconnect", session, status, reason, now):
-            raise SessionNotFound(session)
-
-    async def ping(self, session: str, now: int) -> None:
-        async with store_errors():
-            await self._client.hset(self._keys("session", session), "lastPing", str(now))
-
     async def override(self, phone: str, overrides: Overrides, zone: str | None, now: int) -> None:
         """Replace the figures a person set for this account."""
         values = {
@@ -76,6 +44,10 @@ class Accounts:
     async def pause(self, phone: str, until: int | None, now: int) -> None:
         """No sending until a moment, or until it is resumed."""
         await self._adjust(phone, now, {"paused": str(FOREVER if until is None else until)})
+
+    async def restrict(self, phone: str, until: int | None, now: int) -> None:
+        """WhatsApp holds the account: until a moment it stated, or until a person resumes it."""
+        await self._adjust(phone, now, {"restricted": str(FOREVER if until is None else until)})
 
     async def resume(self, phone: str, now: int) -> None:
         """A person says it may send again: ends a pause and a restriction."""

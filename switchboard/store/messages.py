@@ -120,6 +120,19 @@ class Messages:
             offset += step
         return rows
 
+    async def waiting(self) -> dict[str, int]:
+        """How many messages wait, by place."""
+        async with store_errors():
+            phones = await self._client.smembers(self._keys("accounts"))
+            pipeline = self._client.pipeline(transaction=False)
+            for name in ("scheduled", "jobs", "dead"):
+                pipeline.zcard(self._keys(name))
+            for phone in phones:
+                pipeline.zcard(self._keys("queue", phone))
+                pipeline.zcard(self._keys("overflow", phone))
+            scheduled, jobs, dead, *queues = await pipeline.execute()
+        return {"queue": sum(queues), "scheduled": scheduled, "jobs": jobs, "dead": dead}
+
     async def cancel(self, ids: Sequence[str], now: int, reason: str, phone: str = "") -> list[str]:
         """OK, LEFT:<status> or UNKNOWN for each; with a phone, only messages of that account."""
         rules = self._rules

@@ -16,7 +16,7 @@ from switchboard.store.keys import lua_prelude
 
 Argument = str | int | float
 Call = tuple[str, tuple[Argument, ...]]
-_LIB = ("base", "places", "accounts", "messages")  # in the order they build on each other
+_LIB = ("base", "places", "accounts", "messages", "sessions")  # in the order they build on each other
 _DEFINES = re.compile(r"^local (?:function )?(\w+)", re.MULTILINE)
 
 

@@ -7,15 +7,20 @@ from switchboard.store.accounts import Accounts
 from switchboard.store.api_keys import ApiKeys
 from switchboard.store.batches import Batches
 from switchboard.store.client import Redis, connect, store_errors
+from switchboard.store.feed import Feed
 from switchboard.store.intake import Intake, IntakeRules
 from switchboard.store.keys import Keys
+from switchboard.store.leader import Leader
 from switchboard.store.messages import MessageRules, Messages
 from switchboard.store.outbox import Outbox, OutboxRules
 from switchboard.store.pace import Pace, PaceRules
+from switchboard.store.proxies import Proxies
 from switchboard.store.scripts import Scripts
+from switchboard.store.sessions import SessionRules, Sessions
 from switchboard.store.stats import Stats
 from switchboard.store.suppressions import Suppressions
 from switchboard.store.wakeups import Wakeups
+from switchboard.store.worker_calls import WorkerCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,7 @@ class StoreRules:
     pace: PaceRules = field(default_factory=PaceRules)
     outbox: OutboxRules = field(default_factory=OutboxRules)
     messages: MessageRules = field(default_factory=MessageRules)
+    sessions: SessionRules = field(default_factory=SessionRules)
 
 
 class Store:
@@ -40,6 +46,11 @@ class Store:
         self.outbox = Outbox(scripts, rules.outbox)
         self.messages = Messages(client, keys, scripts, rules.messages, zone)
         self.accounts = Accounts(client, keys, scripts, zone)
+        self.sessions = Sessions(client, keys, scripts, rules.sessions)
+        self.proxies = Proxies(client, keys, scripts, rules.sessions.per_proxy)
+        self.worker_calls = WorkerCalls(scripts)
+        self.feed = Feed(client, keys)
+        self.leader = Leader(client, keys)
         self.batches = Batches(client, keys)
         self.suppressions = Suppressions(client, keys)
         self.stats = Stats(client, keys)

@@ -31,6 +31,13 @@ STATUS: Mapping[type[SwitchboardError], int] = {
     errors.QueueFull: 429,
     errors.IdempotencyConflict: 409,
     errors.MessageNotWaiting: 409,
+    errors.ProxyNotFound: 404,
+    errors.QrNotReady: 404,
+    errors.SessionExists: 409,
+    errors.InvalidTransition: 409,
+    errors.TooManySessions: 409,
+    errors.NoProxyAvailable: 409,
+    errors.ProxyInUse: 409,
     errors.StoreUnavailable: 503,
 }
 
@@ -132,6 +139,15 @@ def _example(kind: type[SwitchboardError]) -> dict[str, Any]:
         errors.QueueFull: errors.QueueFull(1000),
         errors.IdempotencyConflict: errors.IdempotencyConflict(),
         errors.MessageNotWaiting: errors.MessageNotWaiting("5f0c1d2e3a4b5c6d7e", "sent"),
+        errors.ProxyNotFound: errors.ProxyNotFound("proxy_9"),
+        errors.QrNotReady: errors.QrNotReady("worker_1", "starting"),
+        errors.SessionExists: errors.SessionExists("worker_1"),
+        errors.InvalidTransition: errors.InvalidTransition("worker_1", "stop", "stopped", "it is stopped already"),
+        errors.TooManySessions: errors.TooManySessions(4),
+        errors.NoProxyAvailable: errors.NoProxyAvailable(
+            "No proxy has room: 8 of 8 places are taken. Add a proxy, or delete a session.", reason="pool_full"
+        ),
+        errors.ProxyInUse: errors.ProxyInUse("proxy_1", ["worker_1"]),
         errors.StoreUnavailable: errors.StoreUnavailable(),
     }
     sample = samples.get(kind) or kind("Send your key in the X-API-Key header.")

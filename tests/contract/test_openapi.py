@@ -214,9 +214,9 @@ def live(valkey_url: str) -> Iterator[str]:
 
 async def furnish(store: Store) -> None:
     """Things to be found: a linked session, one that never was, a message of each kind, a batch."""
-    await store.accounts.register(LINKED, NOON)
-    await store.accounts.connect(LINKED, PHONE, NOON)
-    await store.accounts.register("never_linked", NOON)
+    await store.sessions.register(LINKED, NOON)
+    await store.sessions.connect(LINKED, PHONE, NOON)
+    await store.sessions.register("never_linked", NOON)
     rows = [Row(message, "972509876543", "hello", due=due) for message, due in ((MESSAGE, 0), ("b" * 18, NOON + 1))]
     revision = (await store.accounts.look(now=NOON, phone=PHONE)).account.profile.revision
     for row in rows:

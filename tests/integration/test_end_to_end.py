@@ -147,7 +147,7 @@ async def test_a_worker_that_waits_for_a_message_does_not_hold_up_the_end(folder
     with running(folder, free_port(), API_KEY=API_KEY, WEBHOOK_SECRET=MASTER) as switchboard:
         assert switchboard.api_key is None
         async with opened(EmbeddedStore(folder / "data").url) as store:
-            await store.accounts.register("worker_1", 1)
+            await store.sessions.register("worker_1", 1)
         async with worker(switchboard.url, "worker_1", Ack()) as waiting:
             claim = asyncio.create_task(waiting.claim())
             done, _ = await asyncio.wait({claim}, timeout=0.3)
@@ -230,7 +230,7 @@ async def ready(folder: Path, external: External) -> AsyncIterator[tuple[Switchb
     }
     async with opened(external.url) as store:
         for session in PHONES:
-            await store.accounts.register(session, round(time.time() * 1000))
+            await store.sessions.register(session, round(time.time() * 1000))
     with running(folder, free_port(), **settings) as switchboard:
         headers = {"X-API-Key": API_KEY}
         async with httpx.AsyncClient(base_url=switchboard.url, headers=headers, trust_env=False) as http:

@@ -173,7 +173,7 @@ async def test_not_a_number_of_minutes_is_refused(driver: Driver, api: Api) -> N
 
 @pytest.mark.parametrize("sender", ["nobody", "new"])
 async def test_a_sender_that_can_not_send_is_refused(driver: Driver, api: Api, sender: str) -> None:
-    await driver.store.accounts.register("new", driver.now)
+    await driver.store.sessions.register("new", driver.now)
     response = await api.try_batch([row()], sessionId=sender)
     refused(response, *((404, "SESSION_NOT_FOUND") if sender == "nobody" else (409, "SESSION_NOT_LINKED")))
 
@@ -191,7 +191,7 @@ async def test_a_batch_longer_than_the_room_is_taken_and_what_finds_none_stays_s
     driver: Driver, api: Api
 ) -> None:
     await driver.link("a", PHONE)
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     answer = await api.batch(1010)
     driver.now += 1000
     await driver.settle_down()

@@ -48,7 +48,7 @@ async def test_a_request_that_breaks_every_rule_is_refused_for_the_first_one_and
     """Everything is wrong from the start; each step mends what the answer before it named. With the real numbers."""
     store = driver.store
     waiting = await fill_the_room(driver, api, 1000)
-    await store.accounts.register("mine", driver.now)
+    await store.sessions.register("mine", driver.now)
     await store.suppressions.add(ISRAELI)
     body: dict[str, Any] = {"to": "12", "message": "", "sessionId": "of-somebody-else"}
 
@@ -77,7 +77,7 @@ async def test_a_request_that_breaks_every_rule_is_refused_for_the_first_one_and
     body["sessionId"] = "mine"
     refused(await ask(key), 409, "SESSION_NOT_LINKED")
     refused(await ask(key), 429, "RATE_LIMITED")
-    await store.accounts.connect("mine", PHONE, driver.now)
+    await store.sessions.connect("mine", PHONE, driver.now)
     driver.now += MINUTE
     refused(await ask(key), 403, "RECIPIENT_OPTED_OUT")
     await store.suppressions.remove(ISRAELI)
@@ -99,7 +99,7 @@ async def test_what_is_scheduled_needs_no_room(driver: Driver, api: Api) -> None
 
 async def test_the_one_that_makes_it_a_thousand_is_still_taken(driver: Driver, api: Api) -> None:
     await driver.link("a", PHONE)
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     rows = [{"to": driver.someone(), "text": "x"} for _ in range(999)]
     await api.post("/api/v1/send/batch", {"messages": rows, "sessionId": "a"})
     driver.now += 1000
@@ -364,14 +364,14 @@ async def test_a_session_id_that_can_not_be_one_is_not_found(driver: Driver, api
 
 
 async def test_a_session_that_was_never_linked(driver: Driver, api: Api) -> None:
-    await driver.store.accounts.register("new", driver.now)
+    await driver.store.sessions.register("new", driver.now)
     refused(await api.try_send({"sessionId": "new"}), 409, "SESSION_NOT_LINKED", sessionId="new")
     refused(await api.ask("GET", "/api/v1/queue/new"), 409, "SESSION_NOT_LINKED", sessionId="new")
 
 
 async def test_a_session_that_was_linked_once_may_be_sent_through_while_it_is_away(driver: Driver, api: Api) -> None:
     await driver.link("a", PHONE)
-    await driver.store.accounts.disconnect("a", driver.now, "logged_out")
+    await driver.store.sessions.disconnect("a", driver.now, "logged_out")
     answer = await api.send()
     assert answer["position"] == 1
     assert answer["estimatedDelivery"] is None
@@ -472,9 +472,9 @@ async def test_the_limits_are_those_of_the_phone_a_session_is_linked_to_now(driv
     await driver.link("b", "972500000002", replace(UNHURRIED, daily=1))
     await driver.send("b")
     await driver.settle_down()
-    await driver.store.accounts.connect("a", "972500000002", driver.now)
+    await driver.store.sessions.connect("a", "972500000002", driver.now)
     refused(await api.try_send(), 429, "DAILY_LIMIT_REACHED", limit=1, sent=1)
-    await driver.store.accounts.connect("a", PHONE, driver.now)
+    await driver.store.sessions.connect("a", PHONE, driver.now)
     await api.send()
 
 

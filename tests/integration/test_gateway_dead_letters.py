@@ -136,7 +136,7 @@ async def test_one_whose_recipient_opted_out_meanwhile_is_not_tried_again(driver
 async def test_one_that_finds_no_room_stays_where_it_is(driver: Driver, api: Api) -> None:
     await driver.link("a", PHONE)
     message = await bury(driver, api)
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     await api.batch(1000)
     driver.now += 1000
     await driver.settle_down()

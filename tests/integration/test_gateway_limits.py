@@ -174,6 +174,6 @@ async def test_a_figure_that_is_wrong_is_named_and_nothing_changes(
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 async def test_a_session_without_an_account_has_no_limits(driver: Driver, api: Api, method: str) -> None:
-    await driver.store.accounts.register("a", driver.now)
+    await driver.store.sessions.register("a", driver.now)
     refused(await api.ask(method, PATH, json={}), 409, "SESSION_NOT_LINKED", sessionId="a")
     refused(await api.ask(method, PATH.replace("a/limits", "b/limits"), json={}), 404, "SESSION_NOT_FOUND")

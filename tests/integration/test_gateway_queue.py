@@ -47,7 +47,7 @@ async def test_the_last_full_page_has_no_next(driver: Driver, api: Api) -> None:
 
 async def test_a_page_has_50_unless_told_and_200_at_most(driver: Driver, api: Api) -> None:
     await driver.link("a", PHONE)
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     await api.batch(250)
     driver.now += 1000
     await driver.settle_down()

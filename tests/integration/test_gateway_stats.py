@@ -57,7 +57,7 @@ async def test_a_day_of_a_session(driver: Driver, api: Api) -> None:
 
 
 async def test_a_session_that_sent_nothing_has_a_day_of_noughts(driver: Driver, api: Api) -> None:
-    await driver.store.accounts.register("new", driver.now)
+    await driver.store.sessions.register("new", driver.now)
     await driver.link("a", PHONE)
     for session, waiting in (("a", 0), ("new", None)):
         day = await api.get(f"/api/v1/stats/{session}")
@@ -78,7 +78,7 @@ async def test_sessions_add_up_to_accounts_and_accounts_to_the_fleet(driver: Dri
     await driver.link("a", PHONE)
     await driver.link("b", OTHER)
     await message(driver, SENT, DELIVERED)
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     await driver.link("a2", PHONE)
     await message(driver, SENT, DELIVERED, READ, session="a2")
     await message(driver, SENT, (Status.DELIVERED, 4000), session="b")

@@ -191,12 +191,12 @@ async def test_hours_over_midnight(driver: Driver, api: Api) -> None:
 async def test_disconnected(driver: Driver, api: Api) -> None:
     """Nobody knows until when; the moment it is back, it leaves."""
     await driver.link("a", PHONE, None)
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     message = await send(api)
     driver.now += HOUR
     assert await waiting(api, message) == ("disconnected", None)
     assert not await driver.settle_down()
-    await driver.store.accounts.connect("a", PHONE, driver.now)
+    await driver.store.sessions.connect("a", PHONE, driver.now)
     assert await driver.hand_over() == message
 
 

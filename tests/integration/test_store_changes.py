@@ -183,53 +183,53 @@ class TestSessions:
     async def test_the_first_connection_is_the_birth_of_the_account_and_stays_it(self, driver: Driver) -> None:
         born = driver.now
         driver.now += DAY
-        await driver.store.accounts.disconnect("a", driver.now)
-        await driver.store.accounts.connect("a", PHONE, driver.now)
+        await driver.store.sessions.disconnect("a", driver.now)
+        await driver.store.sessions.connect("a", PHONE, driver.now)
         await driver.link("a2", PHONE, limits=None)
         profile = (await driver.view(PHONE)).account.profile
         assert profile.first_connected_at == born
 
     async def test_an_unknown_session_can_not_connect_or_disconnect(self, driver: Driver) -> None:
         with pytest.raises(SessionNotFound):
-            await driver.store.accounts.connect("nobody", OTHER, driver.now)
+            await driver.store.sessions.connect("nobody", OTHER, driver.now)
         with pytest.raises(SessionNotFound):
-            await driver.store.accounts.disconnect("nobody", driver.now)
+            await driver.store.sessions.disconnect("nobody", driver.now)
         with pytest.raises(SessionNotFound):
             await driver.store.accounts.look(now=driver.now, phone=OTHER)
 
     async def test_a_session_that_was_never_scanned_has_no_account(self, driver: Driver) -> None:
-        await driver.store.accounts.register("new", driver.now)
+        await driver.store.sessions.register("new", driver.now)
         with pytest.raises(SessionNotLinked):
             await driver.store.accounts.look(now=driver.now, session="new")
-        await driver.store.accounts.disconnect("new", driver.now, "stopped")
-        session = await driver.store.accounts.session("new")
+        await driver.store.sessions.disconnect("new", driver.now, "stopped")
+        session = await driver.store.sessions.get("new")
         assert session is not None
-        assert (session.status, session.phone) == ("stopped", None)
+        assert (session.state, session.phone) == ("stopped", None)
 
     async def test_registering_again_changes_nothing(self, driver: Driver) -> None:
-        await driver.store.accounts.register("a", driver.now)
-        session = await driver.store.accounts.session("a")
+        await driver.store.sessions.register("a", driver.now)
+        session = await driver.store.sessions.get("a")
         assert session is not None
-        assert (session.status, session.phone) == ("connected", PHONE)
+        assert (session.state, session.phone) == ("connected", PHONE)
 
     async def test_what_a_lost_session_had_not_claimed_goes_back_uncounted_and_in_order(self, driver: Driver) -> None:
         person = driver.someone()
         first, second = await driver.send(to=person), await driver.send()
         assert await driver.hand_over() == first
-        await driver.store.accounts.disconnect("a", driver.now, reason="network")
+        await driver.store.sessions.disconnect("a", driver.now, reason="network")
         assert await driver.queue(PHONE) == [first, second]
         account = (await driver.view(PHONE)).account
         assert (account.day_count, account.recent, account.connected) == (0, (), ())
         assert await driver.client.hget(driver.prefix + f"recipient:{person}", "count") == "0"
         assert await driver.settle_down() == []
-        await driver.store.accounts.connect("a", PHONE, driver.now)
+        await driver.store.sessions.connect("a", PHONE, driver.now)
         assert await driver.hand_over() == first
         assert [e["reason"] for e in await driver.events("session.disconnected")] == ["network"]
 
     async def test_what_a_lost_session_had_claimed_may_still_be_acknowledged(self, driver: Driver) -> None:
         await driver.send()
         claim = await driver.attempt()
-        await driver.store.accounts.disconnect("a", driver.now)
+        await driver.store.sessions.disconnect("a", driver.now)
         assert (await driver.message(claim.message_id)).place is Place.CLAIMED
         assert (await driver.confirm(claim.message_id)).changed
 
@@ -237,7 +237,7 @@ class TestSessions:
         await driver.link("a2", PHONE)
         await driver.send("a")
         claim = await driver.attempt("a")
-        await driver.store.accounts.disconnect("a", driver.now)
+        await driver.store.sessions.disconnect("a", driver.now)
         driver.now = claim.lease_until
         await driver.settle_down()
         driver.now += MINUTE
@@ -245,7 +245,7 @@ class TestSessions:
         assert (again.message_id, again.attempt) == (claim.message_id, 2)
 
     async def test_nothing_is_handed_to_a_disconnected_account(self, driver: Driver) -> None:
-        await driver.store.accounts.disconnect("a", driver.now)
+        await driver.store.sessions.disconnect("a", driver.now)
         ids = [await driver.send() for _ in range(3)]
         driver.now += 30 * DAY
         assert await driver.settle_down() == []
@@ -254,10 +254,10 @@ class TestSessions:
     async def test_a_second_connected_message_disturbs_nothing_in_flight(self, driver: Driver) -> None:
         await driver.send()
         await driver.settle_down()
-        await driver.store.accounts.connect("a", PHONE, driver.now)
+        await driver.store.sessions.connect("a", PHONE, driver.now)
         await driver.settle_down()
         claim = await driver.claimed()
-        await driver.store.accounts.connect("a", PHONE, driver.now)
+        await driver.store.sessions.connect("a", PHONE, driver.now)
         await driver.settle_down()
         assert (await driver.confirm(claim.message_id)).changed
 
@@ -265,7 +265,7 @@ class TestSessions:
         """The old account's message goes back to the old account's queue, uncounted."""
         message_id = await driver.send()
         await driver.settle_down()
-        await driver.store.accounts.connect("a", OTHER, driver.now)
+        await driver.store.sessions.connect("a", OTHER, driver.now)
         assert await driver.queue(PHONE) == [message_id]
         assert await driver.claim("a") is None
         view = await driver.view(PHONE)
@@ -278,7 +278,7 @@ class TestSessions:
     async def test_a_session_linked_to_another_phone_can_not_settle_for_the_old_one(self, driver: Driver) -> None:
         await driver.send()
         claim = await driver.attempt()
-        await driver.store.accounts.connect("a", OTHER, driver.now)
+        await driver.store.sessions.connect("a", OTHER, driver.now)
         assert not (await driver.confirm(claim.message_id)).known
         assert await driver.claim("a") is None
         driver.now = claim.lease_until

@@ -97,8 +97,8 @@ async def test_a_plan_for_an_account_that_changed_is_stale(driver: Driver) -> No
         accounts.pause(PHONE, driver.now + HOUR, driver.now),
         accounts.resume(PHONE, driver.now),
         accounts.override(PHONE, replace(UNHURRIED, daily=5), None, driver.now),
-        accounts.disconnect("a", driver.now),
-        accounts.connect("a", PHONE, driver.now),
+        driver.store.sessions.disconnect("a", driver.now),
+        driver.store.sessions.connect("a", PHONE, driver.now),
     ):
         view = await driver.view(PHONE)
         await change
@@ -243,10 +243,10 @@ async def test_an_account_that_must_wait_is_due_when_the_wait_ends(driver: Drive
 async def test_an_account_that_nothing_but_a_change_can_help_is_not_looked_at(driver: Driver) -> None:
     await driver.link("a", PHONE)
     await driver.send()
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     await driver.settle_down()
     assert await driver.client.zscore(driver.prefix + "dispatch:due", PHONE) is None
-    await driver.store.accounts.connect("a", PHONE, driver.now)
+    await driver.store.sessions.connect("a", PHONE, driver.now)
     assert len(await driver.settle_down()) == 1
 
 
@@ -356,7 +356,7 @@ async def test_a_message_is_sent_by_the_session_it_names_and_by_another_when_tha
     assert (await driver.message(await driver.hand_over("a2"))).session == "a2"
     await driver.confirm((await driver.claimed("a2")).message_id)
     await driver.send("a2")
-    await driver.store.accounts.disconnect("a2", driver.now)
+    await driver.store.sessions.disconnect("a2", driver.now)
     assert (await driver.message(await driver.hand_over("a"))).session == "a"
 
 

@@ -76,7 +76,7 @@ async def test_a_sender_that_can_not_send_is_refused(
 ) -> None:
     await driver.link("a", PHONE)
     await driver.link("b", OTHER)
-    await driver.store.accounts.register("unlinked", driver.now)
+    await driver.store.sessions.register("unlinked", driver.now)
     assert refused(await driver.enqueue(Entry([driver.row()], session=session, phone=phone))) is reason
 
 

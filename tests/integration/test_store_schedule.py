@@ -140,14 +140,14 @@ async def test_overflow_is_drained_when_the_last_of_the_queue_is_settled_elsewhe
     await driver.settle_down()
     full = await fill(driver)
     late = await driver.send(due=driver.now + 1)
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     driver.now += HOUR
     await driver.settle_down()
     assert (await driver.message(late)).place is Place.OVERFLOW
     await driver.store.messages.cancel(full[:-1], driver.now, "test")
     assert (await driver.confirm(claim.message_id)).changed
     await driver.store.messages.cancel(full[-1:], driver.now, "test")
-    await driver.store.accounts.connect("a", PHONE, driver.now)
+    await driver.store.sessions.connect("a", PHONE, driver.now)
     assert await driver.hand_over() == late
 
 
@@ -166,7 +166,7 @@ async def test_a_retry_comes_back_to_its_old_place_even_where_there_is_no_room(d
     first = await driver.send()
     claim = await driver.attempt()
     await driver.nack(claim, FailureClass.RETRYABLE)
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     rest = await fill(driver)
     driver.now += HOUR
     await driver.settle_down()
@@ -234,7 +234,7 @@ async def test_the_known_account_is_kept_while_it_is_offline(driver: Driver) -> 
     known = driver.someone()
     await driver.send("a", to=known)
     await driver.confirm((await driver.attempt()).message_id)
-    await driver.store.accounts.disconnect("a", driver.now)
+    await driver.store.sessions.disconnect("a", driver.now)
     again = await driver.send(session=None, to=known)
     await driver.route()
     assert (await driver.message(again)).account == PHONE

@@ -306,15 +306,15 @@ class Moves(RuleBasedStateMachine):
 
     @rule(session=sessions)
     def connect(self, session: str) -> None:
-        self.run(self.store.accounts.connect(session, SESSIONS[session], self.now))
+        self.run(self.store.sessions.connect(session, SESSIONS[session], self.now))
 
     @rule(session=sessions)
     def disconnect(self, session: str) -> None:
-        self.run(self.store.accounts.disconnect(session, self.now))
+        self.run(self.store.sessions.disconnect(session, self.now))
 
     @rule(phone=phones)
     def link_to_another_phone(self, phone: str) -> None:
-        self.run(self.store.accounts.connect("a2", phone, self.now))
+        self.run(self.store.sessions.connect("a2", phone, self.now))
 
     @rule(phone=phones, hours=st.sampled_from([None, 1]))
     def pause(self, phone: str, hours: int | None) -> None:

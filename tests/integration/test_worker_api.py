@@ -5,6 +5,7 @@ Every answer is held against `protocol/`, and every golden example is sent to th
 
 import asyncio
 import json
+import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,9 @@ import httpx
 import pytest
 
 from switchboard.domain.ids import whatsapp_id
+from switchboard.orchestrator.link_events import LinkEvents
+from switchboard.orchestrator.prober import Prober
+from switchboard.orchestrator.proxy_care import ProxyCare
 from switchboard.orchestrator.settlement import Settlement
 from switchboard.orchestrator.worker_api import worker_routes
 from switchboard.orchestrator.worker_events import WorkerEvents
@@ -148,7 +152,7 @@ def outbox(call: str, session: str = "a") -> str:
 
 
 def signed(content: bytes, secret: str, age_s: int = 0) -> dict[str, str]:
-    return sign(secret, content, message_id="msg_1", timestamp=int(time.time()) - age_s)
+    return sign(secret, content, message_id=f"msg_{secrets.token_hex(8)}", timestamp=int(time.time()) - age_s)
 
 
 @pytest.fixture
@@ -173,7 +177,8 @@ async def opened(driver: LiveDriver, looks: Looks, longest_wait_ms: int = 25_000
         return driver.now
 
     settlement = Settlement(driver.store, driver.retry, clock)
-    events = WorkerEvents(driver.store, settlement, clock)
+    care = ProxyCare(driver.store, Prober(timeout_s=1), 60_000, 0, clock)
+    events = WorkerEvents(driver.store, settlement, LinkEvents(driver.store, care, 180_000, clock), clock)
     routes = worker_routes(driver.store, settlement, events, master_secret=MASTER, wait_ms=longest_wait_ms, clock=clock)
     app = create_app(driver.store, ["orchestrator"], [routes])
     async with (
@@ -274,7 +279,7 @@ async def test_every_golden_example_is_understood(border: Border, kind: str) -> 
     for example in examples(schema):
         body = load(example) | ({"waitMs": 0} if kind == "claim" else {})
         session = body["sessionId"]
-        await border.driver.store.accounts.register(session, border.driver.now)
+        await border.driver.store.sessions.register(session, border.driver.now)
         path = "/api/webhook" if kind == "event" else outbox(kind, session)
         response = await border.call(path, body, session)
         if kind in {"ack", "nack"}:
@@ -287,7 +292,7 @@ async def test_every_golden_example_is_understood(border: Border, kind: str) -> 
     "example", [path for kind in ("*.request", "event") for path in invalid_examples(kind)], ids=lambda path: path.stem
 )
 async def test_every_invalid_example_is_refused(border: Border, example: Path) -> None:
-    await border.driver.store.accounts.register("worker_1", border.driver.now)
+    await border.driver.store.sessions.register("worker_1", border.driver.now)
     kind, _, rest = example.stem.partition(".")
     path = outbox(kind, "worker_1") if rest.startswith("request") else "/api/webhook"
     response = await border.call(path, load(example)["document"], "worker_1")
@@ -620,7 +625,7 @@ async def test_receipts_of_what_is_not_ours_are_no_error(border: Border) -> None
 
 
 async def test_a_session_comes_and_goes_by_its_events(border: Border) -> None:
-    await border.driver.store.accounts.register("a", border.driver.now)
+    await border.driver.store.sessions.register("a", border.driver.now)
     device = {"phoneNumber": PHONE, "jid": f"{PHONE}:1@s.whatsapp.net", "fingerprint": "Chrome"}
     for _ in range(2):
         await border.event("CONNECTED", device)
@@ -639,7 +644,7 @@ async def test_a_session_comes_and_goes_by_its_events(border: Border) -> None:
 async def test_a_ping_is_noted(border: Border, prefix: str) -> None:
     await border.driver.link("a", PHONE)
     border.driver.now += HOUR
-    await border.event("PING", {"socketOpen": True, "lastInboundAt": None})
+    await border.event("PING", {"socketOpen": True, "lastInboundAt": border.driver.now})
     noted = int(await border.driver.client.hget(f"{prefix}session:a", "lastPing") or 0)
     assert abs(border.driver.now - noted) < 5_000
 
@@ -651,7 +656,7 @@ async def test_an_event_nobody_knows_yet_is_accepted(border: Border) -> None:
 
 async def test_a_scripted_worker_lives_through_it_all(border: Border) -> None:
     """The double that other suites rely on speaks this very protocol."""
-    await border.driver.store.accounts.register("a", border.driver.now)
+    await border.driver.store.sessions.register("a", border.driver.now)
 
     def script(message: Claimed, attempt: int) -> Nack:
         return Nack("refused", "status_406")

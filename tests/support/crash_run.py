@@ -39,7 +39,7 @@ async def start(fleet: Fleet, processes: Processes, store: Store) -> None:
     await answers(store)
     for number in NUMBERS:
         for session in number.sessions:
-            await store.accounts.register(session, now_ms())
+            await store.sessions.register(session, now_ms())
     for program in fleet.parts() + fleet.workers():
         processes.start(program)
     for number in NUMBERS:
@@ -63,7 +63,7 @@ async def answers(store: Store) -> None:
 
 async def until_linked(store: Store, processes: Processes, session: str) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while (found := await store.accounts.session(session)) is None or found.status != "connected":
+    while (found := await store.sessions.get(session)) is None or found.state != "connected":
         processes.check()
         assert time.monotonic() < deadline, f"{session} is not linked: {found}"
         await asyncio.sleep(0.05)

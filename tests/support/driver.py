@@ -47,8 +47,8 @@ class Driver:
 
     async def link(self, session: str, phone: str, limits: Overrides | None = UNHURRIED) -> None:
         """A connected session; `limits` None leaves those of its age."""
-        await self.store.accounts.register(session, self.now)
-        await self.store.accounts.connect(session, phone, self.now)
+        await self.store.sessions.register(session, self.now)
+        await self.store.sessions.connect(session, phone, self.now)
         if limits is not None:
             await self.store.accounts.override(phone, limits, None, self.now)
 

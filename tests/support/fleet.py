@@ -95,8 +95,8 @@ class Fleet:
     async def link(self, phone: str, sessions: Sequence[str], zone: str, born: int, own: Overrides) -> None:
         """Sessions are named after their phone: `<phone>-<n>`."""
         for session in sessions:
-            await self.store.accounts.register(session, born)
-            await self.store.accounts.connect(session, phone, born)
+            await self.store.sessions.register(session, born)
+            await self.store.sessions.connect(session, phone, born)
         books = Books(phone, ZoneInfo(zone), born, connected=set(sessions), free_since=self.now)
         self.referee.accounts[phone] = books
         await self.override(phone, own)
@@ -117,7 +117,7 @@ class Fleet:
         books.free_since = self.now
 
     async def disconnect(self, phone: str, session: str) -> None:
-        await self.store.accounts.disconnect(session, self.now)
+        await self.store.sessions.disconnect(session, self.now)
         books = self.referee.accounts[phone]
         books.connected.discard(session)
         letter = books.in_flight
@@ -126,7 +126,7 @@ class Fleet:
         self.ledger.told["disconnections"] += 1
 
     async def connect(self, phone: str, session: str) -> None:
-        await self.store.accounts.connect(session, phone, self.now)
+        await self.store.sessions.connect(session, phone, self.now)
         books = self.referee.accounts[phone]
         books.connected.add(session)
         books.free_since = self.now

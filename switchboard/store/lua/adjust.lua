@@ -6,12 +6,18 @@
 
 local phone, now = ARGV[1], num(ARGV[2])
 local acc = K_account(phone)
+local HOLDS = { paused = 'account.paused', restricted = 'account.restricted' }
 if call('EXISTS', acc) == 0 then return 0 end
 for i = 4, #ARGV, 2 do
   if ARGV[i] == 'dayEnds' then
     local ends = num(call('HGET', acc, 'dayEnds'))
     if ends > now and num(ARGV[i + 1]) > ends then call('HSET', acc, 'dayEnds', ARGV[i + 1]) end
-  elseif ARGV[i + 1] == '' then call('HDEL', acc, ARGV[i]) else call('HSET', acc, ARGV[i], ARGV[i + 1]) end
+  elseif ARGV[i + 1] == '' then
+    if call('HDEL', acc, ARGV[i]) == 1 and HOLDS[ARGV[i]] then emit('account.resumed', 'account', phone, 'at', now) end
+  else
+    call('HSET', acc, ARGV[i], ARGV[i + 1])
+    if HOLDS[ARGV[i]] then emit(HOLDS[ARGV[i]], 'account', phone, 'at', now, 'until', ARGV[i + 1]) end
+  end
 end
 if ARGV[3] == '1' then call('HINCRBY', acc, 'rev', 1) end
 call('HINCRBY', acc, 'epoch', 1)

@@ -1,0 +1,184 @@
+"""What to do so that the workers that run are those that should. Pure: sessions and what was seen in, actions out.
+
+Each action is safe to repeat, and one that was cut short by a crash is simply planned again: nothing is remembered
+between two plans but what the store and the runner know.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from switchboard.domain.proxies import Proxy
+from switchboard.domain.sessions import DIRECT, Session, State, Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A worker as its runner sees it."""
+
+    session: str
+    generation: int
+    running: bool
+    started_at: int
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """This worker should not run: it is a stray, out of date, or not wanted."""
+
+    worker: Seen
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The worker ended without having been asked to."""
+
+    session: Session
+    worker: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """The record says it is up, and there is no worker at all: the machine was restarted, perhaps."""
+
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """It has no proxy, or one that is out of order: find it another before it may run."""
+
+    session: Session
+    worker: Seen | None
+
+
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class EndScan:
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    session: Session
+
+
+Action = Stop | Note | Lose | Place | PutAside | EndScan | Start | Remove
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How starts are spread: one every `interval_ms`, and `at_once` under way at most."""
+
+    interval_ms: int = 2_000
+    at_once: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`look_again` is when something falls due by itself; None if nothing does."""
+
+    actions: list[Action] = field(default_factory=list)
+    look_again: int | None = None
+
+
+def plan(
+    sessions: Iterable[Session],
+    workers: Iterable[Seen],
+    proxies: Mapping[str, Proxy],
+    now: int,
+    pace: Pace,
+    *,
+    last_start: int = 0,
+    starting: int = 0,
+    busy: Collection[str] = (),
+) -> Plan:
+    """All that can be done now. Sessions in `busy` have an action under way and are left alone."""
+    seen: dict[str, list[Seen]] = {}
+    for worker in workers:
+        seen.setdefault(worker.session, []).append(worker)
+    actions: list[Action] = []
+    moments: list[int] = []
+    starts: list[Start] = []
+    for session in sessions:
+        of_it = seen.pop(session.id, [])
+        if session.id in busy or session.wanted is None:
+            continue
+        step = _step(session, of_it, proxies, now)
+        if isinstance(step, Start):
+            starts.append(step)
+        elif isinstance(step, int):
+            moments.append(step)
+        elif step is not None:
+            actions.append(step)
+    actions += [Stop(worker, "stray") for of_it in seen.values() for worker in of_it if worker.session not in busy]
+    spaced, moment = _space(starts, now, pace, last_start, starting)
+    return Plan([*actions, *spaced], min([*moments, *([moment] if moment else [])], default=None))
+
+
+def _space(starts: list[Start], now: int, pace: Pace, last_start: int, starting: int) -> tuple[list[Start], int | None]:
+    """One at a time. Somebody with a phone in hand goes first, then those that were connected longest ago."""
+    if not starts or starting >= pace.at_once:
+        return [], None  # a start that ends looks again by itself
+    due = last_start + pace.interval_ms
+    if now < due:
+        return [], due
+    starts.sort(key=lambda start: (not start.session.scanning, start.session.started_at, start.session.id))
+    return starts[:1], (now + pace.interval_ms if len(starts) > 1 else None)
+
+
+def _step(session: Session, workers: list[Seen], proxies: Mapping[str, Proxy], now: int) -> Action | int | None:
+    """The one next thing to do for a session; or the moment to look again; or nothing."""
+    for worker in workers:
+        if worker.generation != session.generation:
+            return Stop(worker, "out of date")
+    for surplus in workers[1:]:
+        return Stop(surplus, "there is another one")
+    only = workers[0] if workers else None
+    if session.wanted is Wanted.RUN:
+        return _up(session, only, proxies, now)
+    return _down(session, only, now)
+
+
+def _down(session: Session, worker: Seen | None, now: int) -> Action | int | None:
+    if worker is not None:
+        if worker.running and session.order is not None and now < session.order.until:
+            return session.order.until  # let it log out first
+        return Stop(worker, "not wanted")
+    if session.wanted is Wanted.DELETE:
+        return Remove(session)
+    return PutAside(session) if session.aside else None
+
+
+def _up(session: Session, worker: Seen | None, proxies: Mapping[str, Proxy], now: int) -> Action | int | None:
+    if worker is not None and not worker.running:
+        return Note(session, worker)
+    if worker is None and session.state in (State.CONNECTED, State.QR_READY):
+        return Lose(session)
+    if session.scan_by is not None and now >= session.scan_by:
+        return EndScan(session)
+    if session.state is not State.CONNECTED and not _has_good_proxy(session, proxies):
+        return Place(session, worker)
+    if worker is not None:
+        return session.scan_by
+    if session.aside:
+        return PutAside(session)
+    return session.not_before if now < session.not_before else Start(session)
+
+
+def _has_good_proxy(session: Session, proxies: Mapping[str, Proxy]) -> bool:
+    """A connected session is not disturbed: failover only follows a fault of its own."""
+    if session.proxy == DIRECT:
+        return not proxies  # the pool has proxies by now: no start goes past them
+    proxy = proxies.get(session.proxy or "")
+    return proxy is not None and proxy.ok

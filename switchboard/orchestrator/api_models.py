@@ -1,0 +1,159 @@
+"""The shapes of the session and proxy API. Rules are elsewhere; this is the edge."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+
+from switchboard.domain.ids import is_session_id
+from switchboard.domain.sessions import State
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("holds a control character")
+    return text
+
+
+def _is_session_id(text: str) -> str:
+    if not is_session_id(text):
+        raise ValueError("1 to 64 letters, digits, _ and -, beginning with a letter or digit")
+    return text
+
+
+_PROXY = Field(None, max_length=1000, description="The id of a proxy in the pool, or the socks5h:// URL of one to add.")
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class ProvisionRequest(_Request):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Support"}]})
+
+    phone: str | None = Field(None, max_length=40, examples=["972501234567"])
+    proxy: str | None = _PROXY
+    name: Annotated[str, AfterValidator(_printable)] | None = Field(None, max_length=100)
+
+
+class CreateRequest(_Request):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"sessionId": "support-1"}]})
+
+    sessionId: Annotated[str, AfterValidator(_is_session_id)]
+    proxyOverride: str | None = _PROXY
+    phone: str | None = Field(None, max_length=40)
+    name: Annotated[str, AfterValidator(_printable)] | None = Field(None, max_length=100)
+
+
+class PauseRequest(_Request):
+    until: AwareDatetime | None = Field(None, description="Without it: until it is resumed.")
+
+
+class PairingRequest(_Request):
+    phone: str = Field(min_length=1, max_length=40, examples=["972501234567"])
+
+
+class ProxyRequest(_Request):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"url": "socks5h://user:password@198.51.100.7:1080"}]})
+
+    url: str = Field(min_length=1, max_length=1000)
+
+
+class LimitsShown(BaseModel):
+    daily: int
+    perMinute: int
+    baseDelayMs: int
+    jitterMs: int
+    hours: str
+
+
+class SessionAnswer(BaseModel):
+    sessionId: str = Field(examples=["worker_1"])
+    name: str | None
+    status: State
+    phone: str | None
+    proxyId: str | None = Field(description="Null while it has no place; 'direct' for none on purpose.")
+    deviceName: str | None = Field(description="What the phone shows under Linked devices; the same for life.")
+    trustLevel: Literal["cold", "warm", "hot"] | None
+    limits: LimitsShown | None
+    sentToday: int
+    queueSize: int
+    createdAt: datetime
+    connectedAt: datetime | None
+    lastPing: datetime | None
+    paused: bool = Field(description="Its account is paused, whatever the session's own state.")
+    pausedUntil: datetime | None = Field(description="Null if it is not held, or until it is resumed.")
+    scanBy: datetime | None = Field(description="A session not scanned by then is stopped.")
+    reason: str | None
+
+
+class SessionList(BaseModel):
+    items: list[SessionAnswer]
+    nextCursor: str | None
+
+
+class DeleteAnswer(BaseModel):
+    deleted: bool = Field(description="False if it is still being done.")
+    sessionId: str
+
+
+class QrAnswer(BaseModel):
+    sessionId: str
+    qr: str
+    expiresAt: datetime | None
+
+
+class PairingAnswer(BaseModel):
+    sessionId: str
+    phone: str
+    code: str = Field(examples=["ABCD1234"])
+    expiresAt: datetime | None
+
+
+class EventAnswer(BaseModel):
+    id: str
+    type: str
+    at: datetime
+    data: dict[str, Any]
+
+
+class EventList(BaseModel):
+    items: list[EventAnswer]
+    nextCursor: str | None
+
+
+class ProxyAnswer(BaseModel):
+    proxyId: str = Field(examples=["proxy_1"])
+    host: str = Field(examples=["198.51.100.7:1080"])
+    status: Literal["OK", "BAD"]
+    badAt: datetime | None
+    reason: str | None = Field(description="What was found wrong with it.")
+    sessions: list[str]
+    capacity: int
+
+
+class ProxyList(BaseModel):
+    items: list[ProxyAnswer]
+    nextCursor: None = None
+
+
+class RemovedAnswer(BaseModel):
+    removed: bool = True
+    proxyId: str
+
+
+class ProbeAnswer(BaseModel):
+    proxyId: str
+    ok: bool
+    code: str
+    detail: str
+    tookMs: int
+
+
+class InventoryAnswer(BaseModel):
+    proxies: int
+    bad: int
+    capacity: int
+    used: int
+    free: int = Field(description="How many more sessions the pool can take, on proxies that work.")
+    direct: bool = Field(description="The pool is empty and sessions connect without a proxy (ALLOW_DIRECT).")

@@ -1,0 +1,286 @@
+"""Makes the fleet what it should be: looks at what is wanted and at what runs, and carries out the plan.
+
+The rules are in `domain/fleet.py`. All that is remembered here is which actions are under way.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from switchboard.domain import fleet
+from switchboard.domain.clock import Clock
+from switchboard.domain.errors import StoreUnavailable
+from switchboard.domain.fleet import EndScan, Lose, Note, Pace, Place, PutAside, Remove, Seen, Start, Stop
+from switchboard.domain.proxies import Proxy, choose
+from switchboard.domain.restarts import GiveUp, RestartRules, after_end
+from switchboard.domain.sessions import DIRECT, Session, State, Wanted
+from switchboard.orchestrator.folders import SessionFolders
+from switchboard.orchestrator.waiting import first_of
+from switchboard.runners.base import Handle, Observed, Runner, RunnerError, RunnerUnavailable, Tended
+from switchboard.runners.spec import WorkerSpec
+from switchboard.store import Store
+from switchboard.store.sessions import With
+
+_log = structlog.get_logger(__name__)
+_UP = (State.STARTING, State.QR_READY, State.CONNECTED, State.DISCONNECTED)
+_AWAY_S = 1.0
+_TRIES = 20
+
+Describe = Callable[[Session], Awaitable[WorkerSpec | None]]
+"""What to run for a session; None if its proxy is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRules:
+    monitor_ms: int = 30_000
+    allow_direct: bool = False
+    pace: Pace = field(default_factory=Pace)
+    restarts: RestartRules = field(default_factory=RestartRules)
+
+
+class Fleet:
+    def __init__(
+        self,
+        store: Store,
+        runner: Runner,
+        folders: SessionFolders,
+        describe: Describe,
+        rules: FleetRules,
+        clock: Clock,
+        name: str = "orchestrator",
+    ) -> None:
+        self._store = store
+        self._runner = runner
+        self._folders = folders
+        self._describe = describe
+        self._rules = rules
+        self._clock = clock
+        self._name = name
+        self._lease_s = max(30, 3 * rules.monitor_ms // 1000)
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._starting: set[str] = set()
+        self._last_start = 0
+        self._look = asyncio.Event()
+        self._handles: dict[tuple[str, int], Handle] = {}
+
+    async def run(self) -> None:
+        """Serve until cancelled. What is under way then is found again at the next start."""
+        recovered = False
+        try:
+            async with self._store.wakeups.listen("fleet") as woken:
+                while True:
+                    woken.clear()
+                    self._look.clear()
+                    wait_s = _AWAY_S
+                    with suppress(StoreUnavailable, RunnerUnavailable):
+                        if await self._store.leader.hold(self._name, self._lease_s):
+                            if not recovered:
+                                await self.recover()
+                                recovered = True
+                            wait_s = await self.round()
+                        else:
+                            recovered = False
+                            _log.warning("fleet.led_by_another", hint="two orchestrators run on one store")
+                            wait_s = 5.0
+                    await first_of(woken, self._look, within_s=wait_s)
+        finally:
+            await self.abandon()
+
+    async def recover(self) -> None:
+        """Find again what an earlier orchestrator started. Disturbs no worker."""
+        handles = [Handle.load(session.handle) for session in await self._store.sessions.all() if session.handle]
+        found = await self._runner.recover(handles)
+        _log.info("fleet.recovered", workers=sum(one.running for one in found))
+
+    async def round(self) -> float:
+        """Look once, begin what is to be done, and say how many seconds to wait before looking again."""
+        busy = set(self._busy)
+        sessions = await self._store.sessions.all()
+        proxies = {proxy.id: proxy for proxy in await self._store.proxies.all()}
+        observed = await self._runner.list()
+        self._handles = {(one.session_id, one.generation): one.handle for one in observed}
+        now = self._clock()
+        plan = fleet.plan(
+            sessions,
+            [_seen(one) for one in observed],
+            proxies,
+            now,
+            self._rules.pace,
+            last_start=self._last_start,
+            starting=len(self._starting),
+            busy=busy | set(self._busy),
+        )
+        for action in plan.actions:
+            self._begin(action, proxies)
+        until = now + self._rules.monitor_ms if plan.look_again is None else plan.look_again
+        return max(0.0, min(until - self._clock(), self._rules.monitor_ms) / 1000)
+
+    async def settled(self) -> None:
+        """All that was begun has been done, one way or the other."""
+        while self._busy:
+            await asyncio.wait(self._busy.values())
+
+    async def abandon(self) -> None:
+        for task in list(self._busy.values()):
+            task.cancel()
+        await asyncio.gather(*self._busy.values(), return_exceptions=True)
+
+    async def stop_workers(self) -> None:
+        """End every worker, for a person who ends everything. They are wanted all the same, and come back later."""
+        running = [one for one in await self._runner.list() if one.running]
+        await asyncio.gather(*(self._runner.stop(one.handle) for one in running), return_exceptions=True)
+        for one in running:
+            if (session := await self._store.sessions.get(one.session_id)) and session.state in _UP:
+                await self._lose(session, "switchboard_stopped")
+
+    async def tend(self) -> None:
+        if isinstance(self._runner, Tended):
+            await self._runner.tend()
+
+    # --- carrying out --------------------------------------------------------------------------------------------
+
+    def _begin(self, action: fleet.Action, proxies: dict[str, Proxy]) -> None:
+        session = action.worker.session if isinstance(action, Stop) else action.session.id
+        if isinstance(action, Start):
+            self._last_start = self._clock()
+            self._starting.add(session)
+        task = asyncio.create_task(self._carry_out(session, self._work(action, proxies)), name=f"fleet:{session}")
+        self._busy[session] = task
+
+    def _work(self, action: fleet.Action, proxies: dict[str, Proxy]) -> Coroutine[Any, Any, None]:
+        match action:
+            case Stop():
+                return self._stop(action.worker, action.why)
+            case Note():
+                return self._ended(action.session, action.worker)
+            case Lose():
+                return self._lose(action.session, "worker_gone")
+            case Place():
+                return self._place(action.session, action.worker)
+            case PutAside():
+                return self._put_aside(action.session)
+            case EndScan():
+                return self._end_scan(action.session)
+            case Start():
+                return self._start(action.session)
+            case Remove():
+                return self._remove(action.session)
+
+    async def _carry_out(self, session: str, work: Coroutine[Any, Any, None]) -> None:
+        """One action. Whatever goes wrong is planned again; it must neither end the loop nor spin it."""
+        again = True
+        try:
+            await work
+        except (StoreUnavailable, RunnerUnavailable) as away:
+            _log.warning("fleet.away", session=session, error=str(away))
+            again = False
+        except Exception:  # noqa: BLE001 - logged with its trace, and planned again
+            _log.exception("fleet.action_failed", session=session)
+            again = False
+        finally:
+            self._busy.pop(session, None)
+            self._starting.discard(session)
+            if again:
+                self._look.set()
+            else:
+                asyncio.get_running_loop().call_later(_AWAY_S, self._look.set)
+
+    async def _stop(self, worker: Seen, why: str) -> None:
+        handle = self._handles[worker.session, worker.generation]
+        _log.info("worker.stopping", session=worker.session, generation=worker.generation, why=why)
+        await self._runner.stop(handle)
+
+    async def _ended(self, session: Session, worker: Seen) -> None:
+        await self._runner.stop(self._handles[worker.session, worker.generation])
+        reason = "worker_exited" if worker.exit_code is None else f"worker_exited:{worker.exit_code}"
+        await self._failed_once(session, reason)
+
+    async def _failed_once(self, session: Session, reason: str) -> None:
+        """A worker ended, or could not begin: again after a gap, or not at all."""
+        now = self._clock()
+        verdict = after_end(self._rules.restarts, session.ends, now)
+        fields: dict[str, str | int] = {"ends": ",".join(map(str, verdict.ends)), "qr": "", "code": ""}
+        _log.warning("worker.ended", session=session.id, reason=reason, times=len(verdict.ends))
+        if isinstance(verdict, GiveUp):
+            fields["wanted"] = Wanted.STOP.value
+            effects = {With.DETACH, With.RELEASE}
+            await self._store.sessions.turn(session.id, State.FAILED, f"crash_loop:{reason}", now, effects, fields)
+            return
+        fields["notBefore"] = verdict.at
+        await self._store.sessions.turn(session.id, State.DISCONNECTED, reason, now, {With.DETACH}, fields, among=_UP)
+
+    async def _lose(self, session: Session, reason: str) -> None:
+        await self._store.sessions.turn(
+            session.id, State.DISCONNECTED, reason, self._clock(), {With.DETACH}, {"qr": "", "code": ""}, among=_UP
+        )
+
+    async def _place(self, session: Session, worker: Seen | None) -> None:
+        """Another proxy, or none: then it is off line until there is one. Never direct instead."""
+        if await self._assigned(session):
+            return
+        if worker is not None:
+            await self._stop(worker, "no proxy has room")
+        if session.reason != "waiting_for_proxy":
+            _log.warning("session.waits_for_proxy", session=session.id)
+            await self._store.sessions.turn(
+                session.id, State.DISCONNECTED, "waiting_for_proxy", self._clock(), {With.DETACH}, among=_UP
+            )
+
+    async def _assigned(self, session: Session) -> bool:
+        sticky = await self._store.proxies.sticky(session.phone) if session.phone else None
+        for _ in range(_TRIES):  # the pool may change between the choice and the move
+            choice = choose(await self._store.proxies.all(), sticky=sticky, leaving=session.proxy)
+            new = choice.id if isinstance(choice, Proxy) else None
+            if new is None and self._rules.allow_direct and not await self._store.proxies.all():
+                new = DIRECT
+            if new is None:
+                return False
+            outcome = await self._store.sessions.assign(session.id, session.proxy, new, self._clock())
+            if outcome != "NO_ROOM":
+                _log.info("session.placed", session=session.id, old=session.proxy, new=new, outcome=outcome)
+                return True
+        return False
+
+    async def _put_aside(self, session: Session) -> None:
+        await self._folders.put_aside(session.id, self._clock())
+        await self._store.sessions.clear_aside(session.id)
+
+    async def _end_scan(self, session: Session) -> None:
+        _log.info("session.not_scanned_in_time", session=session.id)
+        await self._store.sessions.turn(
+            session.id,
+            State.STOPPED,
+            "scan_timeout",
+            self._clock(),
+            {With.DETACH, With.RELEASE},
+            {"wanted": Wanted.STOP.value, "qr": "", "code": "", "scanBy": ""},
+            among=_UP,
+        )
+
+    async def _start(self, session: Session) -> None:
+        spec = await self._describe(session)
+        if spec is None or not await self._store.sessions.launch(session.id, session.generation, self._clock()):
+            return  # something changed since it was planned
+        try:
+            handle = await self._runner.start(spec)
+        except RunnerUnavailable:
+            raise
+        except RunnerError as error:
+            _log.warning("worker.not_started", session=session.id, error=str(error))
+            await self._failed_once(session, "not_started")
+            return
+        await self._store.sessions.keep_handle(session.id, handle.dump())
+        _log.info("worker.started", session=session.id, generation=session.generation, proxy=session.proxy)
+
+    async def _remove(self, session: Session) -> None:
+        await self._folders.remove(session.id)
+        await self._store.sessions.forget(session.id, self._clock())
+        _log.info("session.deleted", session=session.id)
+
+
+def _seen(one: Observed) -> Seen:
+    return Seen(one.session_id, one.generation, one.running, one.started_at, one.exit_code)

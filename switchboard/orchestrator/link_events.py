@@ -1,0 +1,120 @@
+"""What a worker's word about its own session does: codes, connected, disconnected, its proxy, its life."""
+
+from collections.abc import Mapping
+
+import structlog
+
+from switchboard.domain.clock import Clock
+from switchboard.domain.sessions import State, Wanted
+from switchboard.orchestrator.models import (
+    AuthFailureData,
+    ConnectedData,
+    DisconnectedData,
+    EventBody,
+    PairingData,
+    PingData,
+    ProxyErrorData,
+    QrData,
+    StatusData,
+)
+from switchboard.orchestrator.proxy_care import ProxyCare
+from switchboard.store import Store
+from switchboard.store.sessions import Turned, With
+
+_log = structlog.get_logger(__name__)
+
+# Reasons that explain themselves. Any other disconnection may be the proxy's fault, so the proxy is tried.
+_EXPLAINED = frozenset({"logged_out", "replaced", "restart_required", "qr_expired", "stopped", "auth_failure"})
+_BLOCKED = frozenset({"blocked", "account_blocked", "banned", "forbidden", "403", "status_403"})
+_NO_CODES: Mapping[str, str] = {"qr": "", "qrUntil": "", "code": "", "codeUntil": "", "codePhone": ""}
+_GIVE_UP: Mapping[str, str] = {"wanted": Wanted.STOP.value, **_NO_CODES}
+
+
+class LinkEvents:
+    def __init__(self, store: Store, care: ProxyCare, ping_timeout_ms: int, clock: Clock) -> None:
+        self._store = store
+        self._care = care
+        self._ping_timeout_ms = ping_timeout_ms
+        self._clock = clock
+
+    async def qr(self, event: EventBody, data: QrData) -> None:
+        fields = {**_NO_CODES, "qr": data.qr, "qrUntil": data.expiresAt or ""}
+        await self._turn(event, State.QR_READY, "", {With.DETACH}, fields)
+
+    async def pairing_code(self, event: EventBody, data: PairingData) -> None:
+        fields = {"code": data.code, "codeUntil": data.expiresAt or "", "codePhone": data.phoneNumber, "order": ""}
+        await self._turn(event, State.QR_READY, "", set(), fields)
+
+    async def connected(self, event: EventBody, data: ConnectedData) -> None:
+        turned = await self._store.sessions.connect(event.sessionId, data.phoneNumber, self._clock())
+        _log.info("session.connected", session=event.sessionId, outcome=turned.outcome)
+
+    async def disconnected(self, event: EventBody, data: DisconnectedData) -> None:
+        """Logged out: a new scan is needed. Replaced: somebody else uses this link, so a person must decide.
+        Anything else: the worker connects again by itself; was it the proxy, it gets another one."""
+        if data.reason == "logged_out":
+            effects = {With.DETACH, With.UNLINK}
+            await self._turn(event, State.LOGGED_OUT, "logged_out", effects, {**_GIVE_UP, "order": ""})
+            return
+        if data.reason == "replaced":
+            await self._turn(event, State.FAILED, "replaced", {With.DETACH}, _GIVE_UP)
+            return
+        turned = await self._turn(event, State.DISCONNECTED, data.reason, {With.DETACH}, _NO_CODES)
+        if turned.ok and data.reason not in _EXPLAINED:
+            session = await self._store.sessions.find(event.sessionId)
+            self._care.suspect(session.proxy)
+
+    async def status_change(self, event: EventBody, data: StatusData) -> None:
+        match data.status:
+            case "passkey_required":
+                effects = {With.DETACH, With.RELEASE}
+                await self._turn(event, State.PASSKEY_REQUIRED, "passkey_required", effects, _GIVE_UP)
+            case "failed":
+                await self._turn(event, State.FAILED, "worker_gave_up", {With.DETACH, With.RELEASE}, _GIVE_UP)
+            case "disconnected":
+                await self._turn(event, State.DISCONNECTED, "", {With.DETACH}, _NO_CODES)
+            case "restricted":
+                await self._restrict(event.sessionId)
+            # The others have events of their own, which say more than a word.
+
+    async def proxy_error(self, event: EventBody, data: ProxyErrorData) -> None:
+        turned = await self._store.sessions.proxy_error(event.sessionId, event.timestamp, data.code, self._clock())
+        _log.warning(
+            "session.proxy_error", session=event.sessionId, code=data.code, outcome=turned.outcome, proxy=turned.state
+        )
+
+    async def auth_failure(self, event: EventBody, data: AuthFailureData) -> None:
+        """WhatsApp does not let this session in. Trying again would only make it worse."""
+        if data.code in _BLOCKED:
+            await self._restrict(event.sessionId)
+        effects = {With.DETACH, With.RELEASE}
+        await self._turn(event, State.FAILED, f"auth_failure:{data.code}", effects, _GIVE_UP)
+
+    async def ping(self, event: EventBody, data: PingData) -> None:
+        """Counts only if it proves something: an open socket that WhatsApp was heard on lately."""
+        now = self._clock()
+        session = await self._store.sessions.find(event.sessionId)
+        heard = data.lastInboundAt is not None and now - data.lastInboundAt <= self._ping_timeout_ms
+        if (data.socketOpen and heard) or session.state in (State.STARTING, State.QR_READY):
+            await self._store.sessions.ping(event.sessionId, now)
+
+    async def _restrict(self, session_id: str) -> None:
+        session = await self._store.sessions.find(session_id)
+        if session.phone:
+            await self._store.accounts.restrict(session.phone, None, self._clock())
+
+    async def _turn(
+        self, event: EventBody, state: State, reason: str, effects: set[With], fields: Mapping[str, str | int]
+    ) -> Turned:
+        turned = await self._store.sessions.turn(
+            event.sessionId, state, reason, self._clock(), {With.WORKER, *effects}, fields
+        )
+        _log.info(
+            "session.turned",
+            session=event.sessionId,
+            state=state.value,
+            reason=reason,
+            outcome=turned.outcome,
+            was=turned.state,
+        )
+        return turned

@@ -1,0 +1,147 @@
+"""Puts the orchestrator together: what serves, what watches, and its routes, from what it is given."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter
+
+from switchboard.domain.clock import Clock
+from switchboard.domain.pacing import Policy
+from switchboard.domain.retry import RetryRules
+from switchboard.domain.sessions import DIRECT, Session
+from switchboard.orchestrator.event_routes import event_routes
+from switchboard.orchestrator.fleet import Fleet, FleetRules
+from switchboard.orchestrator.folders import SessionFolders
+from switchboard.orchestrator.link_events import LinkEvents
+from switchboard.orchestrator.metrics import metrics_routes
+from switchboard.orchestrator.prober import Prober
+from switchboard.orchestrator.proxy_care import ProxyCare
+from switchboard.orchestrator.proxy_routes import proxy_routes
+from switchboard.orchestrator.session_routes import (
+    code_routes,
+    session_change_routes,
+    session_command_routes,
+    session_read_routes,
+)
+from switchboard.orchestrator.session_views import SessionViews
+from switchboard.orchestrator.sessions import SessionService, SessionServiceRules
+from switchboard.orchestrator.settlement import Settlement
+from switchboard.orchestrator.watchdog import Watchdog
+from switchboard.orchestrator.worker_api import worker_routes
+from switchboard.orchestrator.worker_events import WorkerEvents
+from switchboard.runners.base import Runner
+from switchboard.runners.spec import WorkerSpec, worker_spec
+from switchboard.store import Store
+from switchboard.web.auth import Guard
+from switchboard.web.signatures import worker_secret
+
+
+@dataclass(frozen=True, slots=True)
+class OrchestratorRules:
+    """The settings that the orchestrator needs, and nothing else of them."""
+
+    policy: Policy
+    retries: RetryRules
+    zone: ZoneInfo
+    sessions_dir: Path
+    webhook_url: str
+    webhook_secret: str
+    proxy_urls: Sequence[str] = ()
+    default_country: str | None = None
+    fleet: FleetRules = field(default_factory=FleetRules)
+    service: SessionServiceRules = field(default_factory=SessionServiceRules)
+    ping_timeout_ms: int = 180_000
+    watchdog_ms: int = 60_000
+    probe_timeout_s: float = 10.0
+    probe_ms: int = 60_000
+    low_places: int = 2
+    memory_mb: int = 512
+    keep_alive: bool = True
+    claim_wait_ms: int = 25_000
+    name: str = "orchestrator"
+
+
+class Orchestrator:
+    def __init__(
+        self, store: Store, runner: Runner, rules: OrchestratorRules, clock: Clock, stopping: asyncio.Event
+    ) -> None:
+        self._store = store
+        self._runner = runner
+        self._rules = rules
+        self._clock = clock
+        self._stopping = stopping
+        self.care = ProxyCare(store, Prober(timeout_s=rules.probe_timeout_s), rules.probe_ms, rules.low_places, clock)
+        folders = SessionFolders(rules.sessions_dir)
+        self.fleet = Fleet(store, runner, folders, self._describe, rules.fleet, clock, rules.name)
+        self.watchdog = Watchdog(store, rules.fleet.restarts, rules.ping_timeout_ms, rules.watchdog_ms, clock)
+
+    async def seed(self) -> None:
+        await self.care.seed(self._rules.proxy_urls)
+
+    def tasks(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """What runs for as long as the orchestrator does."""
+        return {
+            "feed": self._store.feed.run,
+            "fleet": self.fleet.run,
+            "watchdog": self.watchdog.run,
+            "proxies": self.care.run,
+            "housekeeping": self._housekeeping,
+        }
+
+    def routers(self, guard: Guard) -> list[APIRouter]:
+        store, rules, clock = self._store, self._rules, self._clock
+        views = SessionViews(store, rules.policy, rules.zone, clock)
+        service = SessionService(store, self.care, rules.service, clock)
+        settlement = Settlement(store, rules.retries, clock)
+        links = LinkEvents(store, self.care, rules.ping_timeout_ms, clock)
+        return [
+            worker_routes(
+                store,
+                settlement,
+                WorkerEvents(store, settlement, links, clock),
+                master_secret=rules.webhook_secret,
+                wait_ms=rules.claim_wait_ms,
+                clock=clock,
+                stopping=self._stopping,
+            ),
+            session_read_routes(guard, views),
+            session_change_routes(guard, service, views, rules.default_country),
+            session_command_routes(guard, service, views),
+            code_routes(guard, service, rules.zone, rules.default_country),
+            proxy_routes(guard, store, self.care, rules.zone, rules.service.allow_direct),
+            event_routes(guard, store, self._stopping),
+            metrics_routes(store, self._memory, rules.zone, clock),
+        ]
+
+    async def _describe(self, session: Session) -> WorkerSpec | None:
+        """With its proxy's credentials and its own secret, and nobody else's."""
+        url = None
+        if session.proxy != DIRECT:
+            proxy = await self._store.proxies.url_of(session.proxy or "")
+            if proxy is None:
+                return None
+            url = proxy.url
+        elif not self._rules.service.allow_direct:
+            return None
+        return worker_spec(
+            session.id,
+            session.generation,
+            proxy_url=url,
+            secret=worker_secret(self._rules.webhook_secret, session.id),
+            webhook_url=self._rules.webhook_url,
+            device_name=session.device,
+            keep_alive=self._rules.keep_alive,
+            memory_mb=self._rules.memory_mb,
+        )
+
+    async def _memory(self) -> dict[str, int]:
+        return {one.session_id: one.memory_bytes for one in await self._runner.list() if one.memory_bytes is not None}
+
+    async def _housekeeping(self) -> None:
+        while True:
+            await self.fleet.tend()
+            await asyncio.sleep(self._rules.fleet.monitor_ms / 1000)

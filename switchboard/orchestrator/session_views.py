@@ -1,0 +1,87 @@
+"""Sessions as they are shown: the record, with what its account may still do today."""
+
+import asyncio
+import json
+from collections.abc import Collection
+from zoneinfo import ZoneInfo
+
+from switchboard.domain.accounts import Account
+from switchboard.domain.clock import Clock
+from switchboard.domain.pacing import Policy
+from switchboard.domain.sessions import Session, held_until, shown
+from switchboard.store import Store
+from switchboard.web.times import iso, iso_or_none
+
+
+class SessionViews:
+    def __init__(self, store: Store, policy: Policy, zone: ZoneInfo, clock: Clock) -> None:
+        self._store = store
+        self._policy = policy
+        self._zone = zone
+        self._clock = clock
+
+    async def one(self, session_id: str) -> dict[str, object]:
+        return await self.show(await self._store.sessions.find(session_id))
+
+    async def page(self, limit: int, cursor: str | None, only: Collection[str] = ()) -> dict[str, object]:
+        """By id, worker_2 before worker_10; `only` these if any are named."""
+        ids = sorted(await self._store.sessions.ids(), key=natural)
+        rest = [one for one in ids if (not only or one in only) and (cursor is None or natural(one) > natural(cursor))]
+        found = await asyncio.gather(*(self._store.sessions.get(one) for one in rest[:limit]))
+        items = await asyncio.gather(*(self.show(session) for session in found if session))
+        return {"items": items, "nextCursor": rest[limit - 1] if len(rest) > limit else None}
+
+    async def show(self, session: Session) -> dict[str, object]:
+        now = self._clock()
+        account: Account | None = None
+        if session.phone:
+            account = (await self._store.accounts.look(phone=session.phone, now=now)).account
+        state, hold_ends = shown(session, account, now)
+        zone = account.profile.zone if account else self._zone
+        return {
+            "sessionId": session.id,
+            "name": session.name,
+            "status": state.value,
+            "phone": session.phone,
+            "proxyId": session.proxy,
+            "deviceName": session.device or None,
+            "trustLevel": account and self._policy.table.level(account.profile.first_connected_at, now),
+            "limits": account and self._limits(account, now),
+            "sentToday": account.sent_today(now) if account else 0,
+            "queueSize": account.waiting if account else 0,
+            "createdAt": iso(session.created_at, zone),
+            "connectedAt": iso_or_none(session.connected_at, zone),
+            "lastPing": iso_or_none(session.last_ping, zone),
+            "paused": bool(account and held_until(account.paused_until, now)),
+            "pausedUntil": iso_or_none(hold_ends, zone),
+            "scanBy": iso_or_none(session.scan_by, zone),
+            "reason": session.reason,
+        }
+
+    def _limits(self, account: Account, now: int) -> dict[str, object]:
+        limits = self._policy.limits(account.profile, now)
+        return {
+            "daily": limits.daily,
+            "perMinute": limits.per_minute,
+            "baseDelayMs": limits.base_delay_ms,
+            "jitterMs": limits.jitter_ms,
+            "hours": str(limits.hours),
+        }
+
+    async def events(self, session_id: str, limit: int, cursor: str | None) -> dict[str, object]:
+        """Newest first."""
+        await self._store.sessions.find(session_id)
+        found = await self._store.sessions.events(session_id, limit, cursor)
+        items = [self._event(entry, fields) for entry, fields in found]
+        return {"items": items, "nextCursor": found[-1][0] if len(found) == limit else None}
+
+    def _event(self, entry: str, fields: dict[str, str]) -> dict[str, object]:
+        kind, at = fields.pop("type"), int(fields.pop("at"))
+        data: object = json.loads(fields["data"]) if "data" in fields else fields
+        return {"id": entry, "type": kind, "at": iso(at, self._zone), "data": data}
+
+
+def natural(name: str) -> tuple[str, int, str]:
+    """Sorts worker_2 before worker_10."""
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or 0), name

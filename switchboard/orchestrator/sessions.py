@@ -1,0 +1,230 @@
+"""What a person may ask of sessions: make, start, stop, link, pause, delete. Writes down what is wanted; the fleet
+makes it so. No HTTP here."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from switchboard.domain import errors
+from switchboard.domain.clock import Clock
+from switchboard.domain.proxies import NoPlace, Proxy, Reason, choose
+from switchboard.domain.sessions import DIRECT, Code, Command, Session, State, Wanted, check, held_until
+from switchboard.orchestrator.proxy_care import ProxyCare, inventory_of
+from switchboard.store import Store
+from switchboard.store.sessions import Turned, With
+
+_TRIES = 50
+_DEVICE = "Switchboard"
+_CODE_MS = 60_000
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class SessionServiceRules:
+    scan_ms: int = 300_000
+    allow_direct: bool = False
+    patience_s: float = 20.0
+    """How long a call waits for a worker to do what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A session somebody wants: `proxy` is the id of one in the pool, or the URL of one to add to it."""
+
+    session: str = ""
+    phone: str = ""
+    proxy: str = ""
+    name: str = ""
+
+
+class SessionService:
+    def __init__(self, store: Store, care: ProxyCare, rules: SessionServiceRules, clock: Clock) -> None:
+        self._store = store
+        self._care = care
+        self._rules = rules
+        self._clock = clock
+
+    # --- making --------------------------------------------------------------------------------------------------
+
+    async def provision(self, request: Request, once: str = "") -> str:
+        """A new session, its proxy fixed; returns its id. With the same `once`, the same session again."""
+        override = await self._override(request.proxy)
+        digest = hashlib.sha256(json.dumps([request.session, request.phone, override, request.name]).encode())
+        for _ in range(_TRIES):  # the pool may change between the choice and the move
+            now = self._clock()
+            outcome, session = await self._store.sessions.provision(
+                session=request.session,
+                name=request.name,
+                phone=request.phone,
+                proxy=await self._choose(override, request.phone),
+                now=now,
+                scan_by=now + self._rules.scan_ms,
+                device=_DEVICE,
+                once=f"provision:{once}" if once else "",
+                digest=digest.hexdigest(),
+            )
+            if outcome in ("OK", "KNOWN"):
+                await self._care.count()
+                return session
+            if outcome != "NO_ROOM":
+                raise self._refusal(outcome, request.session)
+        raise errors.NoProxyAvailable("Too many sessions are being made at once; try again.", reason="contention")
+
+    async def _override(self, proxy: str) -> str | None:
+        if "://" not in proxy:
+            return proxy or None
+        return (await self._care.add(proxy, "proxy"))[0].id
+
+    async def _choose(self, override: str | None, phone: str) -> str:
+        pool = await self._store.proxies.all()
+        sticky = await self._store.proxies.sticky(phone) if phone else None
+        choice = choose(pool, override=override, sticky=sticky)
+        if isinstance(choice, Proxy):
+            return choice.id
+        if choice.reason is Reason.EMPTY_POOL and self._rules.allow_direct:
+            return DIRECT
+        raise _no_proxy(choice, override, pool)
+
+    def _refusal(self, outcome: str, session: str) -> errors.SwitchboardError:
+        if outcome == "EXISTS":
+            return errors.SessionExists(session)
+        if outcome == "TOO_MANY":
+            return errors.TooManySessions(self._store.sessions.rules.per_phone)
+        return errors.IdempotencyConflict()
+
+    # --- commands ------------------------------------------------------------------------------------------------
+
+    async def start(self, session_id: str) -> None:
+        session = await self._allowed(Command.START, session_id)
+        now = self._clock()
+        fields = {"wanted": Wanted.RUN.value, "notBefore": "", "ends": "", "silences": "", "order": ""}
+        turned = await self._store.sessions.turn(
+            session.id, State.STARTING, "", now, {With.BUMP, With.SCAN}, fields,
+            scan_by=now + self._rules.scan_ms, among=[session.state],
+        )  # fmt: skip
+        self._done(Command.START, session, turned)
+
+    async def stop(self, session_id: str) -> None:
+        session = await self._allowed(Command.STOP, session_id)
+        fields = {"wanted": Wanted.STOP.value, "qr": "", "code": "", "scanBy": "", "order": ""}
+        effects = {With.DETACH, With.RELEASE}
+        turned = await self._store.sessions.turn(
+            session.id, State.STOPPED, "by_request", self._clock(), effects, fields
+        )
+        self._done(Command.STOP, session, turned)
+
+    async def restart(self, session_id: str) -> None:
+        session = await self._allowed(Command.RESTART, session_id)
+        now = self._clock()
+        fields = {"notBefore": "", "ends": "", "silences": "", "qr": "", "code": ""}
+        turned = await self._store.sessions.turn(
+            session.id, State.STARTING, "restart", now, {With.DETACH, With.BUMP, With.SCAN}, fields,
+            scan_by=now + self._rules.scan_ms,
+        )  # fmt: skip
+        self._done(Command.RESTART, session, turned)
+
+    async def logout(self, session_id: str) -> None:
+        """Unlink it from its phone. The worker is given some seconds to tell WhatsApp."""
+        session = await self._allowed(Command.LOGOUT, session_id)
+        turned = await self._store.sessions.turn(
+            session.id, State.LOGGED_OUT, "by_request", self._clock(), {With.DETACH, With.UNLINK, With.ORDER},
+            {"wanted": Wanted.STOP.value, **self._logout_order()},
+        )  # fmt: skip
+        self._done(Command.LOGOUT, session, turned)
+
+    async def delete(self, session_id: str) -> bool:
+        """Log out, stop, remove its data and free its places. True once all of it is done."""
+        session = await self._allowed(Command.DELETE, session_id)
+        if session.wanted is not Wanted.DELETE:
+            linked = session.phone is not None and session.state in (State.CONNECTED, State.DISCONNECTED)
+            fields: dict[str, str | int] = {"wanted": Wanted.DELETE.value, "qr": "", "code": "", "scanBy": ""}
+            turned = await self._store.sessions.turn(
+                session.id, State.STOPPED, "deleting", self._clock(),
+                {With.DETACH, *([With.ORDER] if linked else [])}, fields | (self._logout_order() if linked else {}),
+                among=list(State),
+            )  # fmt: skip
+            self._done(Command.DELETE, session, turned)
+        if session.wanted is None:  # its worker is not ours, so there is nobody to wait for
+            await self._store.sessions.forget(session.id, self._clock())
+        return await self._soon(lambda: self._is_gone(session.id))
+
+    def _logout_order(self) -> dict[str, str | int]:
+        return {"orderKind": "logout", "orderBy": self._clock() + self._store.sessions.rules.logout_ms}
+
+    async def pause(self, session_id: str, until: int | None) -> None:
+        """Its account sends nothing, through any session, until then or until it is resumed."""
+        session = await self._allowed(Command.PAUSE, session_id)
+        await self._store.accounts.pause(session.phone or "", until, self._clock())
+
+    async def resume(self, session_id: str) -> None:
+        session = await self._allowed(Command.RESUME, session_id)
+        now = self._clock()
+        account = (await self._store.accounts.look(phone=session.phone or "", now=now)).account
+        if not held_until(account.paused_until, now) and not held_until(account.restricted_until, now):
+            raise errors.InvalidTransition(session.id, "resume", session.state.value, "it is not paused")
+        await self._store.accounts.resume(session.phone or "", now)
+
+    # --- codes ---------------------------------------------------------------------------------------------------
+
+    async def qr(self, session_id: str) -> Code:
+        session = await self._store.sessions.find(session_id)
+        code = await self._store.sessions.qr(session_id)
+        if code is None or not code.good_at(self._clock()) or session.state is not State.QR_READY:
+            hint = "ask again in a moment" if session.scanning else "start it to be asked for a scan"
+            raise errors.QrNotReady(session_id, session.state.value, hint)
+        return code
+
+    async def pairing_code(self, session_id: str, phone: str) -> Code:
+        """Asks the worker for one. What is returned WhatsApp has accepted; nothing is made up here."""
+        await self._allowed(Command.PAIR, session_id)
+        await self._store.sessions.ask(session_id, "pair", self._clock() + _CODE_MS, phone)
+        if await self._soon(lambda: self._has_code(session_id, phone)):
+            code = await self._store.sessions.pairing_code(session_id)
+            if code is not None:
+                return code
+        raise errors.QrNotReady(session_id, (await self._store.sessions.find(session_id)).state.value)
+
+    async def _has_code(self, session_id: str, phone: str) -> bool:
+        code = await self._store.sessions.pairing_code(session_id)
+        return code is not None and code.phone == phone and code.good_at(self._clock())
+
+    # --- helpers -------------------------------------------------------------------------------------------------
+
+    async def _allowed(self, command: Command, session_id: str) -> Session:
+        session = await self._store.sessions.find(session_id)
+        check(command, session)
+        return session
+
+    def _done(self, command: Command, session: Session, turned: Turned) -> None:
+        if turned.outcome == "TOO_MANY":
+            raise errors.TooManySessions(self._store.sessions.rules.per_phone)
+        if not turned.ok:
+            raise errors.InvalidTransition(session.id, command.value, turned.state or "", "it has just changed")
+
+    async def _is_gone(self, session_id: str) -> bool:
+        return await self._store.sessions.get(session_id) is None
+
+    async def _soon(self, condition: Callable[[], Awaitable[bool]]) -> bool:
+        for _ in range(round(self._rules.patience_s / _LOOK_S)):
+            if await condition():
+                return True
+            await asyncio.sleep(_LOOK_S)
+        return await condition()
+
+
+def _no_proxy(choice: NoPlace, override: str | None, pool: list[Proxy]) -> errors.SwitchboardError:
+    inventory = inventory_of(pool)
+    why = {
+        Reason.EMPTY_POOL: "The pool is empty. Add a proxy (POST /api/proxies, or PROXY_URL_1), or let sessions "
+        "connect without one (ALLOW_DIRECT=true).",
+        Reason.POOL_FULL: f"No proxy has room: {inventory.used} of {inventory.capacity} places are taken. "
+        "Add a proxy, or delete a session.",
+        Reason.ALL_BAD: f"None of the {inventory.proxies} proxies works right now. Each is tried again by itself.",
+        Reason.OVERRIDE_BAD: f"Proxy '{override}' does not work right now. Choose another, or name none.",
+        Reason.OVERRIDE_FULL: f"Proxy '{override}' has no place left. Choose another, or name none.",
+    }
+    if choice.reason is Reason.OVERRIDE_UNKNOWN:
+        return errors.ProxyNotFound(override or "")
+    return errors.NoProxyAvailable(why[choice.reason], reason=choice.reason.value)

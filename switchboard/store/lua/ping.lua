@@ -1,0 +1,9 @@
+-- A worker proved that it lives.
+--
+-- ARGV  sessionId, now
+-- Returns 1, or 0 if there is no such session, or it is not the one started last
+
+if call('EXISTS', K_session(ARGV[1])) == 0 or is_stale(ARGV[1]) then return 0 end
+call('HSET', K_session(ARGV[1]), 'lastPing', ARGV[2])
+call('HDEL', K_session(ARGV[1]), 'silences')
+return 1

@@ -1,0 +1,255 @@
+"""Sessions: their record, their places, and every move from one state to another."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from switchboard.domain.errors import SessionNotFound
+from switchboard.domain.sessions import Code, Order, Session, State, Wanted, sources
+from switchboard.store.client import Redis, store_errors
+from switchboard.store.keys import Keys
+from switchboard.store.scripts import Scripts
+
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRules:
+    per_proxy: int = 4
+    per_phone: int = 4
+    logout_ms: int = 15_000
+    """How long a worker has to log out before it is stopped all the same."""
+
+
+class With(StrEnum):
+    """What goes with a change of state; see lua/transition.lua."""
+
+    WORKER = "worker"
+    DETACH = "detach"
+    BUMP = "bump"
+    RELEASE = "release"
+    UNLINK = "unlink"
+    ORDER = "order"
+    SCAN = "scan"
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """`outcome` is OK, STALE, TOO_MANY or REFUSED, and then `state` says which state was in the way."""
+
+    outcome: str
+    state: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome == "OK"
+
+
+class Sessions:
+    def __init__(self, client: Redis, keys: Keys, scripts: Scripts, rules: SessionRules) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+        self.rules = rules
+
+    # --- looking -------------------------------------------------------------------------------------------------
+
+    async def get(self, session: str) -> Session | None:
+        async with store_errors():
+            raw = await self._client.hgetall(self._keys("session", session))
+        return _session(session, raw) if raw else None
+
+    async def find(self, session: str) -> Session:
+        found = await self.get(session)
+        if found is None:
+            raise SessionNotFound(session)
+        return found
+
+    async def all(self) -> list[Session]:
+        async with store_errors():
+            ids = sorted(await self._client.smembers(self._keys("sessions")))
+            pipeline = self._client.pipeline(transaction=False)
+            for session in ids:
+                pipeline.hgetall(self._keys("session", session))
+            records = await pipeline.execute()
+        return [_session(session, raw) for session, raw in zip(ids, records, strict=True) if raw]
+
+    async def ids(self) -> set[str]:
+        async with store_errors():
+            return set(await self._client.smembers(self._keys("sessions")))
+
+    async def qr(self, session: str) -> Code | None:
+        return await self._code(session, "qr", "qrUntil")
+
+    async def pairing_code(self, session: str) -> Code | None:
+        return await self._code(session, "code", "codeUntil")
+
+    async def _code(self, session: str, text: str, until: str) -> Code | None:
+        async with store_errors():
+            found = await self._client.hmget(self._keys("session", session), [text, until, "codePhone"])
+        return Code(found[0], int(found[1]) if found[1] else None, found[2]) if found[0] else None
+
+    async def order(self, session: str) -> Order | None:
+        async with store_errors():
+            names = ["order", "orderKind", "orderBy", "orderPhone"]
+            return _order(
+                dict(zip(names, await self._client.hmget(self._keys("session", session), names), strict=True))
+            )
+
+    async def events(self, session: str, limit: int, before: str | None) -> list[tuple[str, dict[str, str]]]:
+        """Newest first."""
+        async with store_errors():
+            found = await self._client.xrevrange(
+                self._keys("session_events", session), f"({before}" if before else "+", "-", limit
+            )
+        return [(entry, fields) for entry, fields in found]
+
+    # --- places --------------------------------------------------------------------------------------------------
+
+    async def register(self, session: str, now: int) -> None:
+        """Make a session known whose worker somebody else runs. Repeating it changes nothing."""
+        async with store_errors():
+            await self._client.hsetnx(self._keys("session", session), "createdAt", str(now))
+            await self._client.hsetnx(self._keys("session", session), "status", State.STARTING.value)
+            await self._client.sadd(self._keys("sessions"), session)
+
+    async def provision(
+        self,
+        *,
+        session: str,
+        name: str,
+        phone: str,
+        proxy: str,
+        now: int,
+        scan_by: int,
+        device: str,
+        once: str = "",
+        digest: str = "",
+    ) -> tuple[str, str]:
+        """The outcome (see lua/provision.lua) and the session's id."""
+        rules = self.rules
+        outcome, *found = await self._scripts.run(
+            "provision", session, name, phone, proxy, rules.per_proxy, rules.per_phone, now, scan_by, once, digest,
+            _DAY_S, device,
+        )  # fmt: skip
+        return outcome, found[0] if found else session
+
+    async def assign(self, session: str, old: str | None, new: str, now: int) -> str:
+        """OK, STALE, or NO_ROOM: then choose anew."""
+        return str(await self._scripts.run("assign", session, old or "", new, self.rules.per_proxy, now))
+
+    async def forget(self, session: str, now: int) -> bool:
+        return bool(await self._scripts.run("forget", session, now))
+
+    # --- states --------------------------------------------------------------------------------------------------
+
+    async def connect(self, session: str, phone: str, now: int) -> Turned:
+        rules = self.rules
+        outcome, *rest = await self._scripts.run(
+            "connect", session, phone, now, _names(sources(State.CONNECTED)), rules.per_phone, rules.per_proxy,
+            now + rules.logout_ms,
+        )  # fmt: skip
+        return _turned(session, outcome, rest)
+
+    async def disconnect(
+        self, session: str, now: int, state: State = State.DISCONNECTED, reason: str = "", by_worker: bool = False
+    ) -> Turned:
+        effects = {With.DETACH, With.WORKER} if by_worker else {With.DETACH}
+        return await self.turn(session, state, reason, now, effects)
+
+    async def turn(
+        self,
+        session: str,
+        state: State,
+        reason: str,
+        now: int,
+        effects: Collection[With] = (),
+        fields: Mapping[str, str | int] | None = None,
+        *,
+        scan_by: int | None = None,
+        among: Sequence[State] | None = None,
+    ) -> Turned:
+        """To `state`, from any state the table allows (or, if narrower, one `among` these)."""
+        flat = [part for pair in (fields or {}).items() for part in pair]
+        outcome, *rest = await self._scripts.run(
+            "transition", session, _names(sources(state) if among is None else among), state, reason, now,
+            _names(effects), scan_by or "", self.rules.per_phone, *flat,
+        )  # fmt: skip
+        return _turned(session, outcome, rest)
+
+    async def proxy_error(self, session: str, at: int, code: str, now: int) -> Turned:
+        froms = _names(sources(State.DISCONNECTED))
+        outcome, *rest = await self._scripts.run("proxy_error", session, at, code, now, froms)
+        return _turned(session, outcome, rest)
+
+    async def ask(self, session: str, kind: str, until: int, phone: str = "") -> int:
+        """Give its worker an order; returns the order's number."""
+        number = int(await self._scripts.run("order", session, kind, phone, until))
+        if not number:
+            raise SessionNotFound(session)
+        return number
+
+    # --- its worker ----------------------------------------------------------------------------------------------
+
+    async def launch(self, session: str, generation: int, now: int) -> bool:
+        return bool(await self._scripts.run("launch", session, generation, now))
+
+    async def keep_handle(self, session: str, handle: str) -> None:
+        async with store_errors():
+            await self._client.hset(self._keys("session", session), "handle", handle)
+
+    async def clear_aside(self, session: str) -> None:
+        async with store_errors():
+            await self._client.hdel(self._keys("session", session), "aside")
+
+    async def ping(self, session: str, now: int) -> bool:
+        return bool(await self._scripts.run("ping", session, now))
+
+
+def _names(words: Collection[StrEnum]) -> str:
+    return ",".join(word.value for word in words)
+
+
+def _turned(session: str, outcome: str, rest: Sequence[Any]) -> Turned:
+    if outcome == "NOT_FOUND":
+        raise SessionNotFound(session)
+    return Turned(outcome, str(rest[0]) if rest else None)
+
+
+def _order(raw: Mapping[str, str | None]) -> Order | None:
+    if not raw.get("order"):
+        return None
+    return Order(
+        int(raw["order"] or 0), raw["orderKind"] or "", int(raw["orderBy"] or 0), raw.get("orderPhone") or None
+    )
+
+
+def _session(session: str, raw: Mapping[str, str]) -> Session:
+    def moment(field: str) -> int | None:
+        return int(raw[field]) if raw.get(field) else None
+
+    return Session(
+        id=session,
+        state=State(raw["status"]),
+        created_at=int(raw["createdAt"]),
+        name=raw.get("name") or None,
+        device=raw.get("device", ""),
+        phone=raw.get("phone"),
+        reason=raw.get("reason") or None,
+        wanted=Wanted(raw["wanted"]) if "wanted" in raw else None,
+        generation=int(raw.get("generation", 0)),
+        launched=moment("launched"),
+        proxy=raw.get("proxy"),
+        bound_at=int(raw.get("boundAt", 0)),
+        connected_at=moment("connectedAt"),
+        last_ping=moment("lastPing"),
+        started_at=int(raw.get("startedAt", 0)),
+        not_before=int(raw.get("notBefore", 0)),
+        ends=tuple(map(int, filter(None, raw.get("ends", "").split(",")))),
+        silences=int(raw.get("silences", 0)),
+        scan_by=moment("scanBy"),
+        aside="aside" in raw,
+        order=_order(raw),
+        handle=raw.get("handle"),
+    )
