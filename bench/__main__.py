@@ -18,7 +18,7 @@ from bench.plots import draw
 from switchboard.runtime import collect_rarely
 
 RESULTS = Path(__file__).parent / "results"
-SUITES = ("send", "batch", "handover", "release")
+SUITES = ("send", "batch", "handover", "release", "workers")
 
 
 @dataclass(frozen=True, slots=True)

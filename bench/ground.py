@@ -29,6 +29,7 @@ from switchboard.store.server import EmbeddedStore
 from switchboard.store.store import StoreRules
 
 API_KEY = "sk_bench"
+SECRET = "whsec_bench"
 PREFIX = "bench:"
 ROOM = 10_000_000
 UTC = ZoneInfo("UTC")
@@ -38,6 +39,7 @@ FREE = Overrides(daily=1_000_000, per_minute=30, base_delay_ms=0, jitter_ms=0, h
 
 _ENV = {
     "API_KEY": API_KEY,
+    "WEBHOOK_SECRET": SECRET,
     "API_RATE_PER_MINUTE": "1000000000",
     "QUEUE_ROOM": str(ROOM),
     "BURST_FACTOR": "1000000",
@@ -108,19 +110,20 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(part: str, url: str, port: int) -> Iterator[None]:
-    """`switchboard <part>` as a real process on that store; ready when it answers, gone afterwards."""
+def running(part: str, url: str, port: int) -> Iterator[int]:
+    """`switchboard <part>` as a real process on that store; ready when it answers, gone afterwards. Gives its pid."""
     with tempfile.TemporaryDirectory(prefix="sb-bench-") as folder:
         ports = {"GATEWAY_PORT": str(port), "ORCH_PORT": str(port)}
         process = subprocess.Popen(
             [sys.executable, "-m", "switchboard", part],
             env=os.environ | _ENV | ports | {"REDIS_URL": url, "DATA_DIR": folder},
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
             if part != "dispatcher":
                 _await_health(port, process)
-            yield
+            yield process.pid
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(15)

@@ -3,7 +3,7 @@
 import typer
 
 import switchboard
-from switchboard.cli import config, keys, run
+from switchboard.cli import config, keys, proxies, run, sessions
 
 
 def build() -> typer.Typer:
@@ -15,6 +15,8 @@ def build() -> typer.Typer:
     )
     run.register(app)
     config.register(app)
+    app.add_typer(sessions.app, name="sessions")
+    app.add_typer(proxies.app, name="proxies")
     app.add_typer(keys.app, name="keys")
     app.command("version")(version)
     return app

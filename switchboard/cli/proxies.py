@@ -1,0 +1,73 @@
+"""`switchboard proxies`: the pool. Credentials go in, and never come out again."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.prompt import Prompt
+
+from switchboard.cli import show
+from switchboard.cli.sessions import AsJson, Url, server
+
+app = typer.Typer(help="Proxies: the pool that sessions get their places from.", no_args_is_help=True)
+Proxy = Annotated[str, typer.Argument(help="As listed, like proxy_1.")]
+
+
+@app.command("list")
+def list_proxies(url: Url = None, as_json: AsJson = False) -> None:
+    """Every proxy, how it is, and who is on it."""
+    with server(url) as client:
+        items = client.get("/api/proxies")["items"]
+        inventory = client.get("/api/inventory")
+    if as_json:
+        typer.echo(json.dumps({"proxies": items, "inventory": inventory}, indent=2))
+        return
+    console = Console()
+    if not items:
+        console.print("The pool is empty. Add a proxy: [bold]switchboard proxies add[/bold]")
+        return
+    console.print(show.proxies(items))
+    console.print(
+        f"{inventory['used']} of {inventory['capacity']} places taken, {inventory['free']} free.", style="dim"
+    )
+
+
+@app.command()
+def add(
+    proxy: Annotated[
+        str | None,
+        typer.Argument(
+            help="socks5h://user:password@host:port; asked for if left out, which keeps it out of the shell's history."
+        ),
+    ] = None,
+    url: Url = None,
+) -> None:
+    """Add a proxy. It is tried at once."""
+    given = proxy or Prompt.ask("socks5h://user:password@host:port", password=True)
+    with server(url) as client:
+        item = client.post("/api/proxies", {"url": given.strip()})
+    Console().print(show.proxies([item]))
+
+
+@app.command()
+def remove(
+    proxy: Proxy,
+    force: Annotated[bool, typer.Option("--force", help="Move its sessions to others, or let them wait.")] = False,
+    url: Url = None,
+) -> None:
+    """Take a proxy out of the pool."""
+    with server(url) as client:
+        client.delete(f"/api/proxies/{proxy}", **({"force": "true"} if force else {}))
+    typer.echo(f"{proxy} is removed.")
+
+
+@app.command()
+def probe(proxy: Proxy, url: Url = None) -> None:
+    """Try a proxy now."""
+    with server(url) as client:
+        verdict = client.post(f"/api/proxies/{proxy}/probe")
+    mark = "[green]✓[/green]" if verdict["ok"] else "[bold red]✗[/bold red]"
+    Console().print(f"{mark} {proxy}: {verdict['detail']} ({verdict['tookMs']} ms)")
+    if not verdict["ok"]:
+        raise typer.Exit(1)

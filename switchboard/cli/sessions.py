@@ -1,0 +1,158 @@
+"""`switchboard sessions`: look at sessions, make them, link them, and tell them what to do."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from switchboard.cli import show
+from switchboard.cli.client import ApiError, Client, connect, refuse
+from switchboard.cli.linking import Linking
+
+app = typer.Typer(help="Sessions: linked devices, and the workers that run them.", no_args_is_help=True)
+
+Url = Annotated[str | None, typer.Option(help="Where Switchboard answers, if not on this machine's ORCH_PORT.")]
+Session = Annotated[str, typer.Argument(help="As listed, like worker_1.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@contextmanager
+def server(url: str | None) -> Iterator[Client]:
+    try:
+        yield connect(url)
+    except ApiError as error:
+        refuse(error)
+
+
+@app.command("list")
+def list_sessions(url: Url = None, as_json: AsJson = False) -> None:
+    """Every session and how it is."""
+    with server(url) as client:
+        items = list(client.pages("/api/sessions"))
+        inventory = client.get("/api/inventory")
+    if as_json:
+        typer.echo(json.dumps(items, indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    if not items:
+        console.print("There is no session yet. Make one: [bold]switchboard sessions new[/bold]")
+        return
+    console.print(show.sessions(items))
+    if inventory["direct"]:
+        console.print("[bold yellow]There is no proxy: sessions connect directly (ALLOW_DIRECT).[/bold yellow]")
+    else:
+        console.print(f"{inventory['free']} more sessions find a place on the proxies.", style="dim")
+
+
+@app.command()
+def new(
+    name: Annotated[str | None, typer.Option(help="For your own list.")] = None,
+    phone: Annotated[
+        str | None, typer.Option(help="Which number will scan it, to give it that number's proxy.")
+    ] = None,
+    proxy: Annotated[str | None, typer.Option(help="A proxy of the pool, or the socks5h:// URL of one to add.")] = None,
+    session: Annotated[str | None, typer.Option("--id", help="An id of your own, instead of worker_<n>.")] = None,
+    pair: Annotated[
+        bool, typer.Option("--pair", help="Link --phone by an 8-letter code instead of a QR code.")
+    ] = False,
+    wait: Annotated[bool, typer.Option(help="Show the code and wait for the scan.")] = True,
+    url: Url = None,
+) -> None:
+    """Make a session, show its QR code, and wait for the scan."""
+    if pair and not phone:
+        raise typer.BadParameter("needs the number to link: --phone", param_hint="--pair")
+    given = {"name": name, "phone": phone}
+    with server(url) as client:
+        if session:
+            item = client.post("/api/sessions", _set(sessionId=session, proxyOverride=proxy, **given))
+        else:
+            item = client.post("/api/sessions/provision", _set(proxy=proxy, **given))
+        _link(client, item, phone if pair else None) if wait else typer.echo(item["sessionId"])
+
+
+@app.command()
+def scan(
+    session: Session,
+    pair: Annotated[str | None, typer.Option(help="Link this number by code.")] = None,
+    url: Url = None,
+) -> None:
+    """Show a session's code and wait for the scan; starts it if need be."""
+    with server(url) as client:
+        item = client.get(f"/api/sessions/{session}")
+        if item["status"] in ("stopped", "logged_out", "failed", "passkey_required"):
+            item = client.post(f"/api/sessions/{session}/start")
+        _link(client, item, pair)
+
+
+def _link(client: Client, item: dict[str, Any], pair: str | None) -> None:
+    console = Console()
+    try:
+        linked = Linking(client, console, item["sessionId"], pair).wait()
+    except KeyboardInterrupt:
+        name = item["sessionId"]
+        console.print(f"\n{name} still waits for its scan, {show.left(item['scanBy'])} from its start at most.")
+        console.print(
+            f"Go on: switchboard sessions scan {name}   Undo: switchboard sessions delete {name}", style="dim"
+        )
+        raise typer.Exit(130) from None
+    if not linked:
+        raise typer.Exit(1)
+
+
+@app.command("show")
+def show_one(session: Session, url: Url = None, as_json: AsJson = False) -> None:
+    """One session, and what happened to it lately."""
+    with server(url) as client:
+        item = client.get(f"/api/sessions/{session}")
+        events = client.get(f"/api/sessions/{session}/events", limit=10)["items"]
+    if as_json:
+        typer.echo(json.dumps({**item, "events": events}, indent=2, ensure_ascii=False))
+        return
+    Console().print(show.details(item, events))
+
+
+def _command(name: str, done: str, text: str) -> None:
+    def run(session: Session, url: Url = None) -> None:
+        with server(url) as client:
+            client.post(f"/api/sessions/{session}/{name}")
+        typer.echo(f"{session} {done}.")
+
+    run.__doc__ = text
+    app.command(name)(run)
+
+
+_command("start", "is starting", "Start a session that does not run.")
+_command("stop", "is stopped; it stays linked", "Stop a session. It stays linked, and can be started again.")
+_command("restart", "is restarting; no new scan is needed", "Replace a session's worker. No new scan.")
+_command("pause", "is paused, with all sessions of its number", "Its number sends nothing until it is resumed.")
+_command("resume", "may send again", "End a pause or a restriction.")
+
+
+@app.command()
+def logout(session: Session, yes: Yes = False, url: Url = None) -> None:
+    """Unlink a session from its phone. Linking it again needs a scan."""
+    if not yes:
+        typer.confirm(f"Unlink {session} from its phone? Linking it again needs a scan", abort=True)
+    with server(url) as client:
+        client.post(f"/api/sessions/{session}/logout")
+    typer.echo(f"{session} is logged out.")
+
+
+@app.command()
+def delete(session: Session, yes: Yes = False, url: Url = None) -> None:
+    """Log a session out, stop it, and remove its data. Its number's queue stays."""
+    with server(url) as client:
+        item = client.get(f"/api/sessions/{session}")
+        if not yes:
+            waiting = f" {item['queueSize']} messages wait for its number, and stay." if item["queueSize"] else ""
+            typer.confirm(f"Delete {session} ({show.phone(item['phone']) or 'not linked'})?{waiting}", abort=True)
+        answer = client.delete(f"/api/sessions/{session}")
+    typer.echo(f"{session} is deleted." if answer["deleted"] else f"{session} is being deleted.")
+
+
+def _set(**fields: str | None) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}

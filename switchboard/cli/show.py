@@ -1,0 +1,162 @@
+"""How things look in a terminal: sessions, phone numbers, moments, and a QR code one can scan."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import phonenumbers
+import segno
+from rich.table import Table
+from rich.text import Text
+
+COLOURS = {
+    "connected": "green",
+    "qr_ready": "cyan",
+    "starting": "cyan",
+    "paused": "yellow",
+    "restricted": "yellow",
+    "disconnected": "yellow",
+    "stopped": "dim",
+}
+_QUIET = 2
+
+# What an operator should know, and do, about a reason. Others are shown as they are.
+REASONS = {
+    "scan_timeout": "it was not scanned in time",
+    "logged_out": "the phone unlinked it; scan anew",
+    "by_request": "on request",
+    "replaced": "another program uses this link; find it, then start this one",
+    "passkey_required": "the phone asks for a passkey, which no worker can give",
+    "waiting_for_proxy": "no proxy has room or works; it waits, and never goes without one",
+    "too_many_sessions": "the phone has all its linked devices already; delete one",
+    "proxy_error": "its proxy does not work",
+    "no_ping": "its worker went silent and is being restarted",
+    "worker_gone": "its worker is gone and is being started again",
+    "moving_to_own_proxy": "it moves to the proxy this phone always uses",
+    "not_started": "its worker could not be started; see the log of switchboard",
+    "restart": "restarting, as asked",
+    "failover": "it moved to another proxy",
+}
+
+
+def status(word: str) -> Text:
+    return Text(word, style=COLOURS.get(word, "bold red"))
+
+
+def reason(word: str | None) -> str:
+    if not word:
+        return ""
+    stem, _, detail = word.partition(":")
+    if stem == "crash_loop":
+        return f"its worker ended again and again ({reason(detail)}); see its log, then start it"
+    if stem == "worker_exited":
+        return f"its worker ended by itself{f', code {detail}' if detail else ''}"
+    return REASONS.get(word, word)
+
+
+def phone(digits: str | None) -> str:
+    if not digits:
+        return ""
+    try:
+        number = phonenumbers.parse(f"+{digits}")
+    except phonenumbers.NumberParseException:
+        return f"+{digits}"
+    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.INTERNATIONAL)
+
+
+def ago(moment: str | None, now: datetime | None = None) -> str:
+    if not moment:
+        return ""
+    seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now" if seconds < 5 else f"{int(seconds)} s ago"
+
+
+def left(moment: str | None, now: datetime | None = None) -> str:
+    """Minutes and seconds until then."""
+    if not moment:
+        return ""
+    seconds = max(0, int((datetime.fromisoformat(moment) - (now or datetime.now(UTC))).total_seconds()))
+    return f"{seconds // 60}:{seconds % 60:02d}"
+
+
+def sessions(items: list[dict[str, Any]]) -> Table:
+    table = Table("session", "name", "status", "phone", "proxy", "sent today", "queue", "last ping", "why", box=None)
+    table.columns[5].justify = table.columns[6].justify = "right"
+    for column in table.columns[:5]:
+        column.no_wrap = True
+    for item in items:
+        daily = item["limits"]["daily"] if item["limits"] else None
+        table.add_row(
+            item["sessionId"],
+            item["name"] or "",
+            status(item["status"]),
+            phone(item["phone"]),
+            item["proxyId"] or "",
+            f"{item['sentToday']} of {daily}" if daily else "",
+            str(item["queueSize"] or ""),
+            ago(item["lastPing"]),
+            reason(item["reason"]),
+        )
+    return table
+
+
+def details(item: dict[str, Any], events: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, show_header=False)
+    table.add_column(style="dim")
+    table.add_column()
+    limits = item["limits"]
+    rows: list[tuple[str, str | Text]] = [
+        ("session", item["sessionId"] + (f"  {item['name']}" if item["name"] else "")),
+        ("status", status(item["status"])),
+        ("why", reason(item["reason"])),
+        ("phone", phone(item["phone"])),
+        ("device name", item["deviceName"] or ""),
+        ("proxy", item["proxyId"] or ""),
+        ("trust", item["trustLevel"] or ""),
+        ("sent today", f"{item['sentToday']} of {limits['daily']}, {limits['hours']}" if limits else ""),
+        ("queue", str(item["queueSize"])),
+        ("connected", ago(item["connectedAt"])),
+        ("last ping", ago(item["lastPing"])),
+        ("paused until", item["pausedUntil"] or ("it is resumed" if item["paused"] else "")),
+    ]
+    for name, value in rows:
+        if value:
+            table.add_row(name, value)
+    for event in events:
+        word = event["data"].get("reason") or event["data"].get("code") or ""
+        table.add_row(ago(event["at"]), Text(f"{event['type']}  {word}", style="dim"))
+    return table
+
+
+def proxies(items: list[dict[str, Any]]) -> Table:
+    table = Table("proxy", "host", "status", "places", "sessions", "since", box=None)
+    for item in items:
+        good = item["status"] == "OK"
+        table.add_row(
+            item["proxyId"],
+            item["host"],
+            Text("OK", style="green") if good else Text(f"BAD ({item['reason']})", style="bold red"),
+            f"{len(item['sessions'])} of {item['capacity']}",
+            ", ".join(item["sessions"]),
+            ago(item["badAt"]),
+        )
+    return table
+
+
+def qr(code: str) -> Text:
+    """Two rows of modules to a line, dark on light whatever the terminal's colours are: cameras want it so."""
+    matrix = [list(row) for row in segno.make(code, error="l", micro=False).matrix_iter(border=_QUIET)]
+    if len(matrix) % 2:
+        matrix.append([0] * len(matrix[0]))
+    blocks = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
+    lines = [
+        "".join(blocks[bool(top), bool(bottom)] for top, bottom in zip(upper, lower, strict=True))
+        for upper, lower in zip(matrix[::2], matrix[1::2], strict=True)
+    ]
+    return Text("\n".join(lines), style="black on white", no_wrap=True)
+
+
+def qr_width(code: str) -> int:
+    return len(qr(code).plain.split("\n", 1)[0])
