@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
@@ -44,6 +45,7 @@ from switchboard.web.auth import Guard
 _log = structlog.get_logger(__name__)
 _DAY_S = 86_400
 _DRAIN_S = 3
+_SEED_S = 2
 _ANYWHERE = frozenset({"127.0.0.1", "0.0.0.0", "::"})  # noqa: S104 - only compared with
 
 
@@ -100,11 +102,12 @@ async def _serve(
         serving = [group.create_task(store.wakeups.run(), name="wakeups")]
         if "dispatcher" in parts:
             serving.append(group.create_task(_dispatcher(settings, store).run(), name="dispatcher"))
+        if orchestrator:
+            serving += [group.create_task(run(), name=name) for name, run in orchestrator.tasks().items()]
+            with suppress(TimeoutError):  # whoever asks first should find the pool of the settings
+                await asyncio.wait_for(orchestrator.seeded.wait(), _SEED_S)
         server = _server(routers(settings, secrets, store, parts, orchestrator), store, parts)
         http = group.create_task(server.serve(sockets=[listener]), name="http") if listener else None
-        if orchestrator:
-            await orchestrator.seed()
-            serving += [group.create_task(run(), name=name) for name, run in orchestrator.tasks().items()]
         _announce(settings, secrets, parts)
         await stop.wait()
         # First no new requests, then no new hand-overs and starts; the store is closed last.
@@ -218,8 +221,17 @@ def orchestrator_rules_of(settings: Settings, secrets: Secrets) -> OrchestratorR
         memory_mb=settings.worker_memory_mb,
         keep_alive=settings.enable_keep_alive,
         claim_wait_ms=settings.claim_wait_ms,
-        name=f"{socket.gethostname()}:{settings.data_dir}",
+        name=_installation(settings),
     )
+
+
+def _installation(settings: Settings) -> str:
+    """Names this data folder, wherever and however often it is run from."""
+    path = settings.data_dir / "orchestrator.id"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists() or not path.read_text():
+        path.write_text(uuid.uuid4().hex)
+    return path.read_text()
 
 
 def routers(

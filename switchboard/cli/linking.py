@@ -79,7 +79,7 @@ class Linking:
             return [
                 Text(f"{_STEPS} › Link with phone number instead"),
                 Text(),
-                Align.center(Text(f" {spaced} ", style="bold black on white")),
+                Align.center(Text(f" {spaced} ", style="bold #000000 on #ffffff")),
             ]
         if show.qr_width(code) + 8 > self._console.width:
             return [Text(f"This terminal is too narrow for the code: it needs {show.qr_width(code) + 8} columns.")]

@@ -48,6 +48,8 @@ def reason(word: str | None) -> str:
     stem, _, detail = word.partition(":")
     if stem == "crash_loop":
         return f"its worker ended again and again ({reason(detail)}); see its log, then start it"
+    if stem == "not_started" and detail:
+        return f"its worker could not be started: {detail}"
     if stem == "worker_exited":
         return f"its worker ended by itself{f', code {detail}' if detail else ''}"
     return REASONS.get(word, word)
@@ -155,7 +157,7 @@ def qr(code: str) -> Text:
         "".join(blocks[bool(top), bool(bottom)] for top, bottom in zip(upper, lower, strict=True))
         for upper, lower in zip(matrix[::2], matrix[1::2], strict=True)
     ]
-    return Text("\n".join(lines), style="black on white", no_wrap=True)
+    return Text("\n".join(lines), style="#000000 on #ffffff", no_wrap=True)
 
 
 def qr_width(code: str) -> int:

@@ -4,7 +4,7 @@ The rules are in `domain/fleet.py`. All that is remembered here is which actions
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,9 @@ from switchboard.store.sessions import With
 
 _log = structlog.get_logger(__name__)
 _UP = (State.STARTING, State.QR_READY, State.CONNECTED, State.DISCONNECTED)
+_NO_WORKER: Mapping[str, str | int] = {"launched": 0, "qr": "", "code": ""}
+"""Nobody is there to be heard: late words do not count, and silence is no fault."""
+
 _AWAY_S = 1.0
 _TRIES = 20
 
@@ -92,8 +95,8 @@ class Fleet:
 
     async def recover(self) -> None:
         """Find again what an earlier orchestrator started. Disturbs no worker."""
-        handles = [Handle.load(session.handle) for session in await self._store.sessions.all() if session.handle]
-        found = await self._runner.recover(handles)
+        kept = [session.handle for session in await self._store.sessions.all() if session.handle]
+        found = await self._runner.recover([handle for handle in map(_handle, kept) if handle])
         _log.info("fleet.recovered", workers=sum(one.running for one in found))
 
     async def round(self) -> float:
@@ -203,7 +206,7 @@ class Fleet:
         """A worker ended, or could not begin: again after a gap, or not at all."""
         now = self._clock()
         verdict = after_end(self._rules.restarts, session.ends, now)
-        fields: dict[str, str | int] = {"ends": ",".join(map(str, verdict.ends)), "qr": "", "code": ""}
+        fields: dict[str, str | int] = {"ends": ",".join(map(str, verdict.ends)), **_NO_WORKER}
         _log.warning("worker.ended", session=session.id, reason=reason, times=len(verdict.ends))
         if isinstance(verdict, GiveUp):
             fields["wanted"] = Wanted.STOP.value
@@ -215,7 +218,7 @@ class Fleet:
 
     async def _lose(self, session: Session, reason: str) -> None:
         await self._store.sessions.turn(
-            session.id, State.DISCONNECTED, reason, self._clock(), {With.DETACH}, {"qr": "", "code": ""}, among=_UP
+            session.id, State.DISCONNECTED, reason, self._clock(), {With.DETACH}, _NO_WORKER, among=_UP
         )
 
     async def _place(self, session: Session, worker: Seen | None) -> None:
@@ -227,7 +230,7 @@ class Fleet:
         if session.reason != "waiting_for_proxy":
             _log.warning("session.waits_for_proxy", session=session.id)
             await self._store.sessions.turn(
-                session.id, State.DISCONNECTED, "waiting_for_proxy", self._clock(), {With.DETACH}, among=_UP
+                session.id, State.DISCONNECTED, "waiting_for_proxy", self._clock(), {With.DETACH}, _NO_WORKER, among=_UP
             )
 
     async def _assigned(self, session: Session) -> bool:
@@ -271,7 +274,7 @@ class Fleet:
             raise
         except RunnerError as error:
             _log.warning("worker.not_started", session=session.id, error=str(error))
-            await self._failed_once(session, "not_started")
+            await self._failed_once(session, f"not_started:{str(error)[:200]}")
             return
         await self._store.sessions.keep_handle(session.id, handle.dump())
         _log.info("worker.started", session=session.id, generation=session.generation, proxy=session.proxy)
@@ -280,6 +283,14 @@ class Fleet:
         await self._folders.remove(session.id)
         await self._store.sessions.forget(session.id, self._clock())
         _log.info("session.deleted", session=session.id)
+
+
+def _handle(text: str) -> Handle | None:
+    try:
+        return Handle.load(text)
+    except (ValueError, TypeError):
+        _log.warning("fleet.unreadable_handle")
+        return None
 
 
 def _seen(one: Observed) -> Seen:

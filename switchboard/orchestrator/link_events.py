@@ -1,6 +1,7 @@
 """What a worker's word about its own session does: codes, connected, disconnected, its proxy, its life."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import structlog
 
@@ -30,15 +31,24 @@ _NO_CODES: Mapping[str, str] = {"qr": "", "qrUntil": "", "code": "", "codeUntil"
 _GIVE_UP: Mapping[str, str] = {"wanted": Wanted.STOP.value, **_NO_CODES}
 
 
+@dataclass(frozen=True, slots=True)
+class LinkRules:
+    ping_timeout_ms: int = 180_000
+    scan_ms: int = 300_000
+
+
 class LinkEvents:
-    def __init__(self, store: Store, care: ProxyCare, ping_timeout_ms: int, clock: Clock) -> None:
+    def __init__(self, store: Store, care: ProxyCare, rules: LinkRules, clock: Clock) -> None:
         self._store = store
         self._care = care
-        self._ping_timeout_ms = ping_timeout_ms
+        self._rules = rules
         self._clock = clock
 
     async def qr(self, event: EventBody, data: QrData) -> None:
-        fields = {**_NO_CODES, "qr": data.qr, "qrUntil": data.expiresAt or ""}
+        session = await self._store.sessions.find(event.sessionId)
+        # A link that was lost without a word needs a scan, too, and that never waits for ever.
+        scan_by = session.scan_by or self._clock() + self._rules.scan_ms
+        fields = {**_NO_CODES, "qr": data.qr, "qrUntil": data.expiresAt or "", "scanBy": scan_by}
         await self._turn(event, State.QR_READY, "", {With.DETACH}, fields)
 
     async def pairing_code(self, event: EventBody, data: PairingData) -> None:
@@ -94,7 +104,7 @@ class LinkEvents:
         """Counts only if it proves something: an open socket that WhatsApp was heard on lately."""
         now = self._clock()
         session = await self._store.sessions.find(event.sessionId)
-        heard = data.lastInboundAt is not None and now - data.lastInboundAt <= self._ping_timeout_ms
+        heard = data.lastInboundAt is not None and now - data.lastInboundAt <= self._rules.ping_timeout_ms
         if (data.socketOpen and heard) or session.state in (State.STARTING, State.QR_READY):
             await self._store.sessions.ping(event.sessionId, now)
 

@@ -16,7 +16,7 @@ from switchboard.domain.sessions import DIRECT, Session
 from switchboard.orchestrator.event_routes import event_routes
 from switchboard.orchestrator.fleet import Fleet, FleetRules
 from switchboard.orchestrator.folders import SessionFolders
-from switchboard.orchestrator.link_events import LinkEvents
+from switchboard.orchestrator.link_events import LinkEvents, LinkRules
 from switchboard.orchestrator.metrics import metrics_routes
 from switchboard.orchestrator.prober import Prober
 from switchboard.orchestrator.proxy_care import ProxyCare
@@ -74,13 +74,11 @@ class Orchestrator:
         self._rules = rules
         self._clock = clock
         self._stopping = stopping
+        self.seeded = asyncio.Event()
         self.care = ProxyCare(store, Prober(timeout_s=rules.probe_timeout_s), rules.probe_ms, rules.low_places, clock)
         folders = SessionFolders(rules.sessions_dir)
         self.fleet = Fleet(store, runner, folders, self._describe, rules.fleet, clock, rules.name)
         self.watchdog = Watchdog(store, rules.fleet.restarts, rules.ping_timeout_ms, rules.watchdog_ms, clock)
-
-    async def seed(self) -> None:
-        await self.care.seed(self._rules.proxy_urls)
 
     def tasks(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
         """What runs for as long as the orchestrator does."""
@@ -88,7 +86,7 @@ class Orchestrator:
             "feed": self._store.feed.run,
             "fleet": self.fleet.run,
             "watchdog": self.watchdog.run,
-            "proxies": self.care.run,
+            "proxies": self._proxies,
             "housekeeping": self._housekeeping,
         }
 
@@ -97,7 +95,7 @@ class Orchestrator:
         views = SessionViews(store, rules.policy, rules.zone, clock)
         service = SessionService(store, self.care, rules.service, clock)
         settlement = Settlement(store, rules.retries, clock)
-        links = LinkEvents(store, self.care, rules.ping_timeout_ms, clock)
+        links = LinkEvents(store, self.care, LinkRules(rules.ping_timeout_ms, rules.service.scan_ms), clock)
         return [
             worker_routes(
                 store,
@@ -140,6 +138,11 @@ class Orchestrator:
 
     async def _memory(self) -> dict[str, int]:
         return {one.session_id: one.memory_bytes for one in await self._runner.list() if one.memory_bytes is not None}
+
+    async def _proxies(self) -> None:
+        await self.care.seed(self._rules.proxy_urls)
+        self.seeded.set()
+        await self.care.run()
 
     async def _housekeeping(self) -> None:
         while True:

@@ -73,7 +73,15 @@ class ProxyCare:
         return inventory
 
     async def seed(self, urls: Sequence[str]) -> None:
-        """The pool of the settings. One that left the settings leaves the pool once no session is on it."""
+        """The pool of the settings, as soon as the store is there."""
+        while True:
+            try:
+                return await self._seed(urls)
+            except StoreUnavailable:
+                await asyncio.sleep(1)
+
+    async def _seed(self, urls: Sequence[str]) -> None:
+        """One that left the settings leaves the pool once no session is on it."""
         named = {(await self._store.proxies.add(ProxyUrl.parse(url), "settings", self._clock()))[0] for url in urls}
         for proxy in sorted(await self._store.proxies.of_source("settings") - named):
             found = await self._store.proxies.find(proxy)

@@ -21,6 +21,7 @@ VERSION = 1
 VARIABLE = "SWITCHBOARD_WORKER"
 POLL_S = 0.02
 _POLL_MAX_S = 0.25
+_QUIET_LOOKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,17 @@ class Family:
 
     async def end(self, grace_s: float) -> None:
         """Ask them all, wait, then kill; return when nobody is left."""
-        deadline, pause = time.monotonic() + grace_s, POLL_S
+        deadline, pause, quiet = time.monotonic() + grace_s, POLL_S, 0
         self._signal(signal.SIGTERM)
-        while alive(self._leader) or self._living():
-            if time.monotonic() >= deadline:
+        # Nobody there, twice: one that is just replacing its program shows no environment for that moment.
+        while (quiet := 0 if self._is_there() else quiet + 1) < _QUIET_LOOKS:
+            if not quiet and time.monotonic() >= deadline:
                 self._signal(signal.SIGKILL)
             await asyncio.sleep(pause)
-            pause = min(pause * 1.3, _POLL_MAX_S)
+            pause = POLL_S if quiet else min(pause * 1.3, _POLL_MAX_S)
+
+    def _is_there(self) -> bool:
+        return alive(self._leader) or bool(self._living())
 
     def _signal(self, number: signal.Signals) -> None:
         living = self._living()

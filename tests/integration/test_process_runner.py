@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from switchboard.runners import pids
+from switchboard.runners import pids, process
 from switchboard.runners.base import AlreadyRunning, Handle, Runner, RunnerUnavailable, StartFailed, Tended
 from switchboard.runners.process import ProcessRunner
 from switchboard.runners.records import Records
@@ -270,6 +270,15 @@ async def test_workers_are_found_again_when_every_record_was_wiped(
     assert bench.alive("s1") == 0
 
 
+async def test_workers_without_marks_are_found_by_the_handles_that_were_kept(
+    bench: ProcessBench, runner: ProcessRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = await started(bench, runner)
+    shutil.rmtree(bench.run)
+    monkeypatch.setattr(process, "workers", lambda _: iter(()))
+    assert [one.handle for one in await bench.runner().recover([handle])] == [handle]
+
+
 async def test_even_without_records_there_is_no_second_worker(bench: ProcessBench, runner: ProcessRunner) -> None:
     await started(bench, runner)
     shutil.rmtree(bench.run)
@@ -318,12 +327,14 @@ async def test_a_session_that_bears_a_dead_workers_pid_is_not_touched(
     told = subprocess.run(["sh", "-c", left_behind], stdout=subprocess.PIPE, start_new_session=True, check=True).stdout
     leader, sleeper = map(int, told.split())
     try:
+        assert os.getsid(sleeper) == leader
+        assert pids.identify(leader) is None
         handle = await started(bench, runner)
         forged = replace(handle, data=dict(handle.data) | {"pid": leader, "token": "t"})
         await runner.stop(handle)
         (bench.run / "s1.json").write_text(forged.dump())
         await runner.stop(forged)
-        assert os.getsid(sleeper) == leader
+        assert pids.identify(sleeper) is not None
         assert await runner.list() == []
     finally:
         os.kill(sleeper, signal.SIGKILL)
@@ -505,6 +516,24 @@ async def test_on_a_full_disk_the_worker_that_ended_is_still_known(bench: Proces
     with pytest.raises(RunnerUnavailable):
         await runner.start(bench.spec(generation=2))
     assert await runner.list() == before
+
+
+async def test_a_worker_killed_before_it_was_let_go_is_not_kept(
+    bench: ProcessBench, runner: ProcessRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, killed = Records.write, []
+
+    def write_and_kill(records: Records, handle: Handle) -> None:
+        write(records, handle)
+        killed.append(pid := int(handle.data["pid"]))
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # dead, and still a zombie
+
+    monkeypatch.setattr(Records, "write", write_and_kill)
+    with pytest.raises(StartFailed, match="s1 was killed before it began"):
+        await runner.start(bench.spec())
+    assert await runner.list() == []
+    assert not Path(f"/proc/{killed[0]}").exists()
 
 
 async def test_a_command_that_cannot_be_run_is_named(bench: ProcessBench) -> None:

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from switchboard.domain.ids import whatsapp_id
-from switchboard.orchestrator.link_events import LinkEvents
+from switchboard.orchestrator.link_events import LinkEvents, LinkRules
 from switchboard.orchestrator.prober import Prober
 from switchboard.orchestrator.proxy_care import ProxyCare
 from switchboard.orchestrator.settlement import Settlement
@@ -178,7 +178,7 @@ async def opened(driver: LiveDriver, looks: Looks, longest_wait_ms: int = 25_000
 
     settlement = Settlement(driver.store, driver.retry, clock)
     care = ProxyCare(driver.store, Prober(timeout_s=1), 60_000, 0, clock)
-    events = WorkerEvents(driver.store, settlement, LinkEvents(driver.store, care, 180_000, clock), clock)
+    events = WorkerEvents(driver.store, settlement, LinkEvents(driver.store, care, LinkRules(), clock), clock)
     routes = worker_routes(driver.store, settlement, events, master_secret=MASTER, wait_ms=longest_wait_ms, clock=clock)
     app = create_app(driver.store, ["orchestrator"], [routes])
     async with (
