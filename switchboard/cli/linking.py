@@ -14,6 +14,7 @@ from switchboard.cli import show
 from switchboard.cli.client import ApiError, Client
 
 _LOOK_S = 0.5
+_FRAME = (8, 10)  # columns and lines around a code
 _STEPS = "On the phone: WhatsApp › Settings › Linked devices › Link a device"
 _WAITING = {"starting", "qr_ready", "disconnected"}
 
@@ -81,8 +82,12 @@ class Linking:
                 Text(),
                 Align.center(Text(f" {spaced} ", style="bold #000000 on #ffffff")),
             ]
-        if show.qr_width(code) + 8 > self._console.width:
-            return [Text(f"This terminal is too narrow for the code: it needs {show.qr_width(code) + 8} columns.")]
+        columns, lines = (size + frame for size, frame in zip(show.qr_size(code), _FRAME, strict=True))
+        if columns > self._console.width or lines > self._console.height:
+            return [
+                Text(f"This window is too small for the code: it needs {columns} columns and {lines} lines."),
+                Text("Make it larger, or its letters smaller. Or link by eight letters: --pair.", style="dim"),
+            ]
         return [Text(_STEPS), Text(), Align.center(show.qr(code))]
 
 

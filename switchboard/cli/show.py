@@ -160,5 +160,7 @@ def qr(code: str) -> Text:
     return Text("\n".join(lines), style="#000000 on #ffffff", no_wrap=True)
 
 
-def qr_width(code: str) -> int:
-    return len(qr(code).plain.split("\n", 1)[0])
+def qr_size(code: str) -> tuple[int, int]:
+    """Columns and lines."""
+    lines = qr(code).plain.split("\n")
+    return len(lines[0]), len(lines)
