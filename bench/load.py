@@ -28,6 +28,14 @@ def request(method: str, path: str, headers: dict[str, str], body: bytes = b"") 
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
+def answered(buffer: bytes) -> tuple[bool, bytes] | None:
+    """Whether the answer is 200, and its body; None while it is not complete."""
+    head, found, body = buffer.partition(b"\r\n\r\n")
+    if not found or len(body) < int(head.lower().partition(b"content-length: ")[2].split(b"\r\n", 1)[0]):
+        return None
+    return head.startswith(b"HTTP/1.1 200"), body
+
+
 class _Connection(asyncio.Protocol):
     def __init__(self, requests: Iterator[bytes], until: float, done: "asyncio.Future[None]") -> None:
         self._requests = requests
@@ -51,15 +59,11 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        head, found, rest = self._buffer.partition(b"\r\n\r\n")
-        if not found:
-            return
-        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n", 1)[0])
-        if len(rest) < length:
+        if (answer := answered(self._buffer)) is None:
             return
         self._buffer = b""
         self.latencies.append((time.perf_counter() - self._sent_at) * 1000)
-        self.errors += not head.startswith(b"HTTP/1.1 200")
+        self.errors += not answer[0]
         self._next()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -27,7 +27,7 @@ from bench.ground import (
     session,
     valkey,
 )
-from bench.load import drive, request
+from bench.load import answered, drive, request
 from switchboard.domain.ids import new_message_id
 from switchboard.store import Store
 from switchboard.store.intake import Entry, Row
@@ -130,15 +130,12 @@ class _Worker(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        head, found, rest = self._buffer.partition(b"\r\n\r\n")
-        if not found:
-            return
-        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n", 1)[0])
-        if len(rest) < length:
+        if (complete := answered(self._buffer)) is None:
             return
         self._buffer = b""
-        assert head.startswith(b"HTTP/1.1 200"), head
-        answer = json.loads(rest)
+        good, body = complete
+        assert good, body
+        answer = json.loads(body)
         if "settled" in answer:
             self.acked.set()
         if not (message := answer.get("message")):

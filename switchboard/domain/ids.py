@@ -43,3 +43,9 @@ def is_session_id(text: str) -> bool:
 
 def is_proxy_id(text: str) -> bool:
     return _PROXY_ID.match(text) is not None
+
+
+def natural(name: str) -> tuple[list[str | int], str]:
+    """For sorting: worker_2 before worker_10. Texts and numbers alternate, so like is only compared with like."""
+    parts = re.split(r"([0-9]+)", name)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)], name

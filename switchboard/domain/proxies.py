@@ -7,6 +7,8 @@ from enum import StrEnum
 from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import quote, unquote_to_bytes
 
+from switchboard.domain.ids import natural
+
 SCHEME = "socks5h"
 _LONGEST_CREDENTIAL = 255
 """In bytes: RFC 1929 counts them in one byte."""
@@ -174,7 +176,7 @@ def choose(
     if sticky in free:
         return free[sticky]
     if free:
-        return min(free.values(), key=lambda proxy: (len(proxy.sessions), _natural(proxy.id)))
+        return min(free.values(), key=lambda proxy: (len(proxy.sessions), natural(proxy.id)))
     if good:
         return NoPlace(Reason.POOL_FULL)
     return NoPlace(Reason.ALL_BAD if pool else Reason.EMPTY_POOL)
@@ -184,9 +186,3 @@ def _why_not(override: str, pool: dict[str, Proxy], good: dict[str, Proxy]) -> R
     if override not in pool:
         return Reason.OVERRIDE_UNKNOWN
     return Reason.OVERRIDE_FULL if override in good else Reason.OVERRIDE_BAD
-
-
-def _natural(name: str) -> tuple[list[str | int], str]:
-    """Sorts proxy_2 before proxy_10. Texts and numbers alternate, so like is only ever compared with like."""
-    parts = re.split(r"([0-9]+)", name)
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)], name

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import AfterValidator
 
 from switchboard.domain import errors
-from switchboard.domain.ids import is_proxy_id
+from switchboard.domain.ids import is_proxy_id, natural
 from switchboard.domain.proxies import Proxy
 from switchboard.orchestrator.api_models import (
     InventoryAnswer,
@@ -20,7 +20,6 @@ from switchboard.orchestrator.api_models import (
     RemovedAnswer,
 )
 from switchboard.orchestrator.proxy_care import ProxyCare
-from switchboard.orchestrator.session_views import natural
 from switchboard.store import Store
 from switchboard.web.auth import Guard, caller_of
 from switchboard.web.errors import documented

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from switchboard.domain.accounts import Account
 from switchboard.domain.clock import Clock
+from switchboard.domain.ids import natural
 from switchboard.domain.pacing import Policy
 from switchboard.domain.sessions import Session, held_until, shown
 from switchboard.store import Store
@@ -79,9 +80,3 @@ class SessionViews:
         kind, at = fields.pop("type"), int(fields.pop("at"))
         data: object = json.loads(fields["data"]) if "data" in fields else fields
         return {"id": entry, "type": kind, "at": iso(at, self._zone), "data": data}
-
-
-def natural(name: str) -> tuple[str, int, str]:
-    """Sorts worker_2 before worker_10."""
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or 0), name

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _KEY = re.compile(r"shown only this once: (\S+)")
 class Switchboard:
     """What it printed is in `shown`, up to the moment it answered."""
 
-    def __init__(self, folder: Path, port: int, **settings: str) -> None:
+    def __init__(self, folder: Path, port: int, command: Sequence[str] = COMMAND, **settings: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
         folder.mkdir(exist_ok=True)
         self._output = folder / "output"
@@ -33,7 +33,7 @@ class Switchboard:
         }
         with self._output.open("wb") as output, self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*COMMAND, "up"], cwd=folder, env=environment | settings, stdout=output, stderr=log
+                [*command, "up"], cwd=folder, env=environment | settings, stdout=output, stderr=log
             )
 
     @property
