@@ -134,15 +134,21 @@ class Fleet:
 
     async def stop_workers(self) -> None:
         """End every worker, for a person who ends everything. They are wanted all the same, and come back later."""
-        running = [one for one in await self._runner.list() if one.running]
-        await asyncio.gather(*(self._runner.stop(one.handle) for one in running), return_exceptions=True)
-        for one in running:
-            if (session := await self._store.sessions.get(one.session_id)) and session.state in _UP:
-                await self._lose(session, "switchboard_stopped")
+        try:
+            running = [one for one in await self._runner.list() if one.running]
+            await asyncio.gather(*(self._runner.stop(one.handle) for one in running))
+            for one in running:
+                if (session := await self._store.sessions.get(one.session_id)) and session.state in _UP:
+                    await self._lose(session, "switchboard_stopped")
+        except (RunnerError, StoreUnavailable) as reason:  # found again, whatever is left, at the next start
+            _log.warning("fleet.not_all_stopped", error=str(reason))
 
     async def tend(self) -> None:
         if isinstance(self._runner, Tended):
-            await self._runner.tend()
+            try:
+                await self._runner.tend()
+            except RunnerUnavailable as away:
+                _log.warning("runner.not_tended", error=str(away))
 
     # --- carrying out --------------------------------------------------------------------------------------------
 

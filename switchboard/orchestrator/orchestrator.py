@@ -33,7 +33,7 @@ from switchboard.orchestrator.settlement import Settlement
 from switchboard.orchestrator.watchdog import Watchdog
 from switchboard.orchestrator.worker_api import worker_routes
 from switchboard.orchestrator.worker_events import WorkerEvents
-from switchboard.runners.base import Runner
+from switchboard.runners.base import Runner, RunnerUnavailable
 from switchboard.runners.spec import WorkerSpec, worker_spec
 from switchboard.store import Store
 from switchboard.web.auth import Guard
@@ -137,7 +137,11 @@ class Orchestrator:
         )
 
     async def _memory(self) -> dict[str, int]:
-        return {one.session_id: one.memory_bytes for one in await self._runner.list() if one.memory_bytes is not None}
+        try:
+            seen = await self._runner.list()
+        except RunnerUnavailable:
+            return {}  # the figures of the store are worth having all the same
+        return {one.session_id: one.memory_bytes for one in seen if one.memory_bytes is not None}
 
     async def _proxies(self) -> None:
         await self.care.seed(self._rules.proxy_urls)

@@ -9,6 +9,7 @@ from switchboard.domain.ids import (
     is_message_id,
     is_session_id,
     message_id_of,
+    natural,
     new_batch_id,
     new_message_id,
     whatsapp_id,
@@ -26,6 +27,11 @@ def test_the_whatsapp_id_is_always_the_same_and_leads_back(message_id: str) -> N
 @given(MESSAGE_IDS, MESSAGE_IDS)
 def test_two_messages_never_share_a_whatsapp_id(one: str, other: str) -> None:
     assert (whatsapp_id(one) == whatsapp_id(other)) is (one == other)
+
+
+def test_names_are_sorted_as_people_count() -> None:
+    names = ["worker_10", "b", "worker_2", "a-2-x", "a-10-x", "worker_02", "7"]
+    assert sorted(names, key=natural) == ["7", "a-2-x", "a-10-x", "b", "worker_02", "worker_2", "worker_10"]
 
 
 def test_it_looks_like_the_ids_whatsapp_web_makes() -> None:
