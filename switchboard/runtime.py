@@ -1,6 +1,7 @@
 """The composition root: builds the parts from the settings, runs them, stops them. Nothing else does."""
 
 import asyncio
+import fcntl
 import gc
 import random
 import shlex
@@ -10,7 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 
 import structlog
 import uvicorn
@@ -46,7 +47,6 @@ _log = structlog.get_logger(__name__)
 _DAY_S = 86_400
 _DRAIN_S = 3
 _SEED_S = 2
-_ANYWHERE = frozenset({"127.0.0.1", "0.0.0.0", "::"})  # noqa: S104 - only compared with
 
 
 def system_clock() -> int:
@@ -82,11 +82,31 @@ async def _run(settings: Settings, parts: frozenset[str]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.by_person)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     listener = _listen(settings, parts)
-    async with opened_store(settings) as store:
-        # Not before all that may fail: a start that fails must not use up the one showing of a new key.
-        secrets = ensure_secrets(settings)
-        await _serve(settings, secrets, store, parts, listener, stop)
+    alone = _alone(settings) if "orchestrator" in parts else nullcontext()
+    with alone:
+        async with opened_store(settings) as store:
+            # Not before all that may fail: a start that fails must not use up the one showing of a new key.
+            secrets = ensure_secrets(settings)
+            await _serve(settings, secrets, store, parts, listener, stop)
     _log.info("stopped")
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """Two orchestrators on one data folder would both start workers."""
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = (settings.data_dir / "orchestrator.lock").open("w")
+    except OSError as error:
+        raise SettingsError(f"DATA_DIR: can't write to {settings.data_dir} ({error.strerror})") from None
+    with file as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SettingsError(
+                f"DATA_DIR: an orchestrator runs on {settings.data_dir} already; stop it first"
+            ) from None
+        yield
 
 
 async def _serve(
@@ -98,6 +118,8 @@ async def _serve(
     stop: Stop,
 ) -> None:
     orchestrator = _orchestrator(settings, secrets, store, stop) if "orchestrator" in parts else None
+    if orchestrator and settings.take_over:
+        await orchestrator.take_over()
     async with asyncio.TaskGroup() as group:
         serving = [group.create_task(store.wakeups.run(), name="wakeups")]
         if "dispatcher" in parts:
@@ -196,8 +218,7 @@ def _runner(settings: Settings) -> Runner:
 
 
 def orchestrator_rules_of(settings: Settings, secrets: Secrets) -> OrchestratorRules:
-    host = "127.0.0.1" if settings.orch_host in _ANYWHERE else settings.orch_host
-    url = settings.worker_webhook_url or f"http://{host}:{settings.orch_port}/api/webhook"
+    url = settings.worker_webhook_url or f"{settings.own_url(settings.orch_port)}/api/webhook"
     return OrchestratorRules(
         policy=policy_of(settings),
         retries=retry_rules_of(settings),
@@ -300,8 +321,8 @@ def _announce(settings: Settings, secrets: Secrets, parts: frozenset[str]) -> No
     """What a person wants to see first. A secret that was just made is shown here, once, and never again."""
     lines = []
     if parts & {"gateway", "orchestrator"}:
-        host = "localhost" if settings.orch_host in _ANYWHERE else settings.orch_host
-        lines.append(f"Switchboard ({', '.join(sorted(parts))}) answers on http://{host}:{_port(settings, parts)}")
+        url = settings.own_url(_port(settings, parts)).replace("127.0.0.1", "localhost")
+        lines.append(f"Switchboard ({', '.join(sorted(parts))}) answers on {url}")
     if "api_key" in secrets.generated:
         lines.append(f"Your API key, shown only this once: {secrets.api_key}")
         lines.append(f"It is kept in {settings.data_dir / 'secrets.json'}, readable by you alone.")

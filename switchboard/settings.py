@@ -146,6 +146,7 @@ class Settings(BaseSettings):
     ping_timeout_ms: PositiveInt = 180_000
     scan_timeout_ms: PositiveInt = 300_000
     allow_direct: bool = False
+    take_over: bool = False
     probe_timeout_ms: PositiveInt = 10_000
     probe_interval_ms: PositiveInt = 60_000
     low_inventory_places: NonNegativeInt = 2
@@ -230,6 +231,12 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         proxies = _NumberedProxies(settings_cls, dotenv_settings, env_settings)
         return init_settings, proxies, env_settings, dotenv_settings
+
+    def own_url(self, port: int) -> str:
+        """Where what listens on `ORCH_HOST` is reached from this machine."""
+        anywhere = self.orch_host in ("0.0.0.0", "::")  # noqa: S104 - only compared with
+        host = "127.0.0.1" if anywhere else self.orch_host
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def trust_table(self) -> TrustTable:
         """The preset with the single figures of `pace` put over it."""

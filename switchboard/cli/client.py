@@ -68,7 +68,7 @@ def connect(url: str | None = None) -> Client:
         settings = load_settings()
     except SettingsError as reason:
         refuse(reason)
-    return Client(url or f"http://127.0.0.1:{settings.orch_port}", _key(settings))
+    return Client(url or settings.own_url(settings.orch_port), _key(settings))
 
 
 def _key(settings: Settings) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from rich.align import Align
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.panel import Panel
 from rich.spinner import Spinner
 from rich.text import Text
@@ -25,7 +26,7 @@ class Linking:
         self._console = console
         self._session = session
         self._pair = pair
-        self._pairing_code: str | None = None
+        self._pairing_code: dict[str, Any] | None = None
 
     def wait(self) -> bool:
         """Until it is linked (True), or can't be any more. Ctrl-C leaves the session waiting."""
@@ -43,8 +44,9 @@ class Linking:
         if item["status"] != "qr_ready":
             return None
         if self._pair:
-            self._pairing_code = self._pairing_code or self._ask_for_pairing_code()
-            return self._pairing_code
+            if self._pairing_code is None or show.left(self._pairing_code["expiresAt"]) == "0:00":
+                self._pairing_code = self._ask_for_pairing_code()
+            return str(self._pairing_code["code"]) if self._pairing_code else None
         try:
             return str(self._client.get(f"/api/sessions/{self._session}/qr")["qr"])
         except ApiError as error:
@@ -52,17 +54,19 @@ class Linking:
                 return None
             raise
 
-    def _ask_for_pairing_code(self) -> str | None:
+    def _ask_for_pairing_code(self) -> dict[str, Any] | None:
         try:
-            answer = self._client.post(f"/api/sessions/{self._session}/pairing-code", {"phone": self._pair})
+            answer: dict[str, Any] = self._client.post(
+                f"/api/sessions/{self._session}/pairing-code", {"phone": self._pair}
+            )
         except ApiError as error:
             if error.code == "QR_NOT_READY":
                 return None
             raise
-        return str(answer["code"])
+        return answer
 
     def frame(self, item: dict[str, Any], code: str | None) -> RenderableType:
-        title = f"[bold]{item['sessionId']}[/bold]" + (f" · {item['name']}" if item["name"] else "")
+        title = f"[bold]{item['sessionId']}[/bold]" + (f" · {escape(item['name'])}" if item["name"] else "")
         place = (
             "directly, without a proxy" if item["proxyId"] == "direct" else f"through {item['proxyId'] or 'a proxy'}"
         )

@@ -5,6 +5,7 @@ from typing import Any
 
 import phonenumbers
 import segno
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -92,14 +93,14 @@ def sessions(items: list[dict[str, Any]]) -> Table:
         daily = item["limits"]["daily"] if item["limits"] else None
         table.add_row(
             item["sessionId"],
-            item["name"] or "",
+            escape(item["name"] or ""),
             status(item["status"]),
             phone(item["phone"]),
             item["proxyId"] or "",
             f"{item['sentToday']} of {daily}" if daily else "",
             str(item["queueSize"] or ""),
             ago(item["lastPing"]),
-            reason(item["reason"]),
+            escape(reason(item["reason"])),
         )
     return table
 
@@ -110,9 +111,9 @@ def details(item: dict[str, Any], events: list[dict[str, Any]]) -> Table:
     table.add_column()
     limits = item["limits"]
     rows: list[tuple[str, str | Text]] = [
-        ("session", item["sessionId"] + (f"  {item['name']}" if item["name"] else "")),
+        ("session", Text(item["sessionId"] + (f"  {item['name']}" if item["name"] else ""))),
         ("status", status(item["status"])),
-        ("why", reason(item["reason"])),
+        ("why", Text(reason(item["reason"]))),
         ("phone", phone(item["phone"])),
         ("device name", item["deviceName"] or ""),
         ("proxy", item["proxyId"] or ""),

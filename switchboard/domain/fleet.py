@@ -64,6 +64,13 @@ class EndScan:
 
 
 @dataclass(frozen=True, slots=True)
+class Vacate:
+    """Neither wanted nor linked, and its worker is gone: its places are free."""
+
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     session: Session
 
@@ -73,7 +80,7 @@ class Remove:
     session: Session
 
 
-Action = Stop | Note | Lose | Place | PutAside | EndScan | Start | Remove
+Action = Stop | Note | Lose | Place | PutAside | EndScan | Vacate | Start | Remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,7 @@ class Pace:
 
     interval_ms: int = 2_000
     at_once: int = 4
+    longest_gap_ms: int = 15 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,14 @@ class Plan:
 
     actions: list[Action] = field(default_factory=list)
     look_again: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    proxies: Mapping[str, Proxy]
+    now: int
+    longest_gap_ms: int
+    allow_direct: bool
 
 
 def plan(
@@ -102,8 +118,13 @@ def plan(
     last_start: int = 0,
     starting: int = 0,
     busy: Collection[str] = (),
+    allow_direct: bool = True,
 ) -> Plan:
-    """All that can be done now. Sessions in `busy` have an action under way and are left alone."""
+    """All that can be done now. Sessions in `busy` have an action under way and are left alone.
+
+    `allow_direct`: a session may do without a proxy while the pool is empty.
+    """
+    world = _World(proxies, now, pace.longest_gap_ms, allow_direct)
     seen: dict[str, list[Seen]] = {}
     for worker in workers:
         seen.setdefault(worker.session, []).append(worker)
@@ -114,7 +135,7 @@ def plan(
         of_it = seen.pop(session.id, [])
         if session.id in busy or session.wanted is None:
             continue
-        step = _step(session, of_it, proxies, now)
+        step = _step(session, of_it, world)
         if isinstance(step, Start):
             starts.append(step)
         elif isinstance(step, int):
@@ -131,13 +152,13 @@ def _space(starts: list[Start], now: int, pace: Pace, last_start: int, starting:
     if not starts or starting >= pace.at_once:
         return [], None  # a start that ends looks again by itself
     due = last_start + pace.interval_ms
-    if now < due:
+    if last_start <= now < due:  # a clock that was set back must not hold everyone up
         return [], due
     starts.sort(key=lambda start: (not start.session.scanning, start.session.started_at, start.session.id))
     return starts[:1], (now + pace.interval_ms if len(starts) > 1 else None)
 
 
-def _step(session: Session, workers: list[Seen], proxies: Mapping[str, Proxy], now: int) -> Action | int | None:
+def _step(session: Session, workers: list[Seen], world: _World) -> Action | int | None:
     """The one next thing to do for a session; or the moment to look again; or nothing."""
     for worker in workers:
         if worker.generation != session.generation:
@@ -146,39 +167,49 @@ def _step(session: Session, workers: list[Seen], proxies: Mapping[str, Proxy], n
         return Stop(surplus, "there is another one")
     only = workers[0] if workers else None
     if session.wanted is Wanted.RUN:
-        return _up(session, only, proxies, now)
-    return _down(session, only, now)
+        return _up(session, only, world)
+    return _down(session, only, world.now)
 
 
 def _down(session: Session, worker: Seen | None, now: int) -> Action | int | None:
     if worker is not None:
-        if worker.running and session.order is not None and now < session.order.until:
-            return session.order.until  # let it log out first
+        order = session.order
+        if worker.running and order is not None and order.kind == "logout" and now < order.until:
+            return order.until  # let it log out first
         return Stop(worker, "not wanted")
     if session.wanted is Wanted.DELETE:
         return Remove(session)
-    return PutAside(session) if session.aside else None
+    if session.aside:
+        return PutAside(session)
+    return Vacate(session) if not session.linked and (session.proxy or session.launched) else None
 
 
-def _up(session: Session, worker: Seen | None, proxies: Mapping[str, Proxy], now: int) -> Action | int | None:
+def _up(session: Session, worker: Seen | None, world: _World) -> Action | int | None:
     if worker is not None and not worker.running:
         return Note(session, worker)
-    if worker is None and session.state in (State.CONNECTED, State.QR_READY):
+    if worker is not None and session.launched != session.generation:
+        return Stop(worker, "nobody listens to it")
+    if worker is None and session.launched == session.generation:
         return Lose(session)
-    if session.scan_by is not None and now >= session.scan_by:
+    if session.scan_by is not None and world.now >= session.scan_by and session.state is not State.CONNECTED:
         return EndScan(session)
-    if session.state is not State.CONNECTED and not _has_good_proxy(session, proxies):
+    if not _may_stay(session, world):
         return Place(session, worker)
     if worker is not None:
         return session.scan_by
-    if session.aside:
-        return PutAside(session)
-    return session.not_before if now < session.not_before else Start(session)
+    return PutAside(session) if session.aside else _start(session, world)
 
 
-def _has_good_proxy(session: Session, proxies: Mapping[str, Proxy]) -> bool:
-    """A connected session is not disturbed: failover only follows a fault of its own."""
+def _start(session: Session, world: _World) -> Start | int:
+    """A moment further off than any gap was written down by a clock that was wrong."""
+    waits = world.now < session.not_before <= world.now + world.longest_gap_ms
+    return session.not_before if waits else Start(session)
+
+
+def _may_stay(session: Session, world: _World) -> bool:
+    """Whether it may run where it is. A connected one is not disturbed: failover only follows a fault of its own."""
     if session.proxy == DIRECT:
-        return not proxies  # the pool has proxies by now: no start goes past them
-    proxy = proxies.get(session.proxy or "")
-    return proxy is not None and proxy.ok
+        # The pool may have proxies by now: no start goes past them.
+        return world.allow_direct and (session.state is State.CONNECTED or not world.proxies)
+    proxy = world.proxies.get(session.proxy or "")
+    return session.state is State.CONNECTED or (proxy is not None and proxy.ok)

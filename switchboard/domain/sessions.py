@@ -86,6 +86,8 @@ class Session:
     name: str | None = None
     device: str = ""
     phone: str | None = None  # of its last link
+    declared: str | None = None  # the phone that is to scan it
+    linked: bool = False  # it has auth data that WhatsApp accepted
     reason: str | None = None
     wanted: Wanted | None = None  # None: its worker is somebody else's business
     generation: int = 0  # grows whenever the worker must be replaced
@@ -102,6 +104,11 @@ class Session:
     aside: bool = False  # its auth data is no good any more, and is to be put aside
     order: Order | None = None
     handle: str | None = None
+
+    @property
+    def is_heard(self) -> bool:
+        """What its worker says counts: it is the one that was started last, or none of ours."""
+        return self.launched is None or self.launched == self.generation
 
     @property
     def scanning(self) -> bool:
@@ -164,6 +171,8 @@ def _refusal(command: Command, session: Session) -> str | None:
             return "it was never linked to a phone; delete it instead"
         case Command.LOGOUT if session.state is State.LOGGED_OUT:
             return "it is logged out already"
+        case Command.LOGOUT if ended:
+            return "it does not run, so it can't tell WhatsApp; start it first, or remove the device on the phone"
         case Command.PAUSE | Command.RESUME if session.phone is None:
             return "it was never linked to a phone, so there is nothing to send"
         case Command.PAIR if not session.scanning or ended:

@@ -21,7 +21,13 @@ def _is_session_id(text: str) -> str:
     return text
 
 
-_PROXY = Field(None, max_length=1000, description="The id of a proxy in the pool, or the socks5h:// URL of one to add.")
+Name = Annotated[str, Field(max_length=100), AfterValidator(_printable)]
+_PROXY = Field(
+    None,
+    max_length=1000,
+    description="The id of a proxy in the pool, or the socks5h:// URL of one to add.",
+    repr=False,
+)
 
 
 class _Request(BaseModel):
@@ -33,7 +39,7 @@ class ProvisionRequest(_Request):
 
     phone: str | None = Field(None, max_length=40, examples=["972501234567"])
     proxy: str | None = _PROXY
-    name: Annotated[str, AfterValidator(_printable)] | None = Field(None, max_length=100)
+    name: Name | None = None
 
 
 class CreateRequest(_Request):
@@ -42,7 +48,7 @@ class CreateRequest(_Request):
     sessionId: Annotated[str, AfterValidator(_is_session_id)]
     proxyOverride: str | None = _PROXY
     phone: str | None = Field(None, max_length=40)
-    name: Annotated[str, AfterValidator(_printable)] | None = Field(None, max_length=100)
+    name: Name | None = None
 
 
 class PauseRequest(_Request):
@@ -56,7 +62,7 @@ class PairingRequest(_Request):
 class ProxyRequest(_Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"url": "socks5h://user:password@198.51.100.7:1080"}]})
 
-    url: str = Field(min_length=1, max_length=1000)
+    url: str = Field(min_length=1, max_length=1000, repr=False)
 
 
 class LimitsShown(BaseModel):

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from switchboard.domain import errors
-from switchboard.domain.errors import StoreUnavailable
+from switchboard.domain.errors import Forbidden, StoreUnavailable, Unauthorized
 from switchboard.orchestrator.waiting import first_of
 from switchboard.store import Store
 from switchboard.store.feed import Entry
@@ -55,7 +55,15 @@ def event_routes(guard: Guard, store: Store, stopping: asyncio.Event) -> APIRout
         begin = last or since
         cursor = begin or await store.feed.last_id()
         complete = begin is None or await store.feed.reaches(begin)
-        stream = _stream(store, cursor, complete, _filter(types, sessions), stopping)
+
+        async def still_may() -> bool:
+            try:
+                await guard.authenticate(request, "read")
+            except (Unauthorized, Forbidden):
+                return False
+            return True
+
+        stream = _stream(store, cursor, complete, _filter(types, sessions), still_may, stopping)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
@@ -74,9 +82,14 @@ def _filter(types: str | None, sessions: frozenset[str]) -> Wanted:
 
 
 async def _stream(
-    store: Store, cursor: str, complete: bool, wanted: Wanted, stopping: asyncio.Event
+    store: Store,
+    cursor: str,
+    complete: bool,
+    wanted: Wanted,
+    still_may: Callable[[], Awaitable[bool]],
+    stopping: asyncio.Event,
 ) -> AsyncIterator[str]:
-    """Ends when we stop; the client comes back by itself and says where it was."""
+    """Ends when we stop, or when the key is revoked; a client comes back by itself and says where it was."""
     yield f"retry: {_RETRY_MS}\n: following after {cursor}\n\n"
     if not complete:
         yield 'event: gap\ndata: {"message": "Older events are gone; load the current state anew."}\n\n'
@@ -84,6 +97,8 @@ async def _stream(
         while not stopping.is_set():
             more.clear()
             try:
+                if not await still_may():
+                    return
                 page = await store.feed.after(cursor)
             except StoreUnavailable:
                 yield ": the store is away\n\n"

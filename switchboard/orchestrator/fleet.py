@@ -14,13 +14,21 @@ import structlog
 from switchboard.domain import fleet
 from switchboard.domain.clock import Clock
 from switchboard.domain.errors import StoreUnavailable
-from switchboard.domain.fleet import EndScan, Lose, Note, Pace, Place, PutAside, Remove, Seen, Start, Stop
+from switchboard.domain.fleet import EndScan, Lose, Note, Pace, Place, PutAside, Remove, Seen, Start, Stop, Vacate
 from switchboard.domain.proxies import Proxy, choose
 from switchboard.domain.restarts import GiveUp, RestartRules, after_end
 from switchboard.domain.sessions import DIRECT, Session, State, Wanted
 from switchboard.orchestrator.folders import SessionFolders
 from switchboard.orchestrator.waiting import first_of
-from switchboard.runners.base import Handle, Observed, Runner, RunnerError, RunnerUnavailable, Tended
+from switchboard.runners.base import (
+    AlreadyRunning,
+    Handle,
+    Observed,
+    Runner,
+    RunnerError,
+    RunnerUnavailable,
+    Tended,
+)
 from switchboard.runners.spec import WorkerSpec
 from switchboard.store import Store
 from switchboard.store.sessions import With
@@ -31,16 +39,22 @@ _NO_WORKER: Mapping[str, str | int] = {"launched": 0, "qr": "", "code": ""}
 """Nobody is there to be heard: late words do not count, and silence is no fault."""
 
 _AWAY_S = 1.0
+_UNAVAILABLE_MS = 5_000
+_NOT_LEADING_S = 10.0
 _TRIES = 20
 
 Describe = Callable[[Session], Awaitable[WorkerSpec | None]]
 """What to run for a session; None if its proxy is gone."""
+
+Works = Callable[[str], Awaitable[bool]]
+"""Whether a proxy works, tried right now."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetRules:
     monitor_ms: int = 30_000
     allow_direct: bool = False
+    start_timeout_s: float = 60.0
     pace: Pace = field(default_factory=Pace)
     restarts: RestartRules = field(default_factory=RestartRules)
 
@@ -52,6 +66,7 @@ class Fleet:
         runner: Runner,
         folders: SessionFolders,
         describe: Describe,
+        works: Works,
         rules: FleetRules,
         clock: Clock,
         name: str = "orchestrator",
@@ -60,10 +75,11 @@ class Fleet:
         self._runner = runner
         self._folders = folders
         self._describe = describe
+        self._works = works
         self._rules = rules
         self._clock = clock
         self._name = name
-        self._lease_s = max(30, 3 * rules.monitor_ms // 1000)
+        self.leading = False
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._starting: set[str] = set()
         self._last_start = 0
@@ -80,15 +96,15 @@ class Fleet:
                     self._look.clear()
                     wait_s = _AWAY_S
                     with suppress(StoreUnavailable, RunnerUnavailable):
-                        if await self._store.leader.hold(self._name, self._lease_s):
+                        self.leading = await self._store.leader.hold(self._name)
+                        if self.leading:
                             if not recovered:
                                 await self.recover()
                                 recovered = True
                             wait_s = await self.round()
                         else:
-                            recovered = False
-                            _log.warning("fleet.led_by_another", hint="two orchestrators run on one store")
-                            wait_s = 5.0
+                            _log.error("fleet.led_by_another", hint="stop the other one, then set TAKE_OVER=true here")
+                            wait_s = _NOT_LEADING_S
                     await first_of(woken, self._look, within_s=wait_s)
         finally:
             await self.abandon()
@@ -116,9 +132,10 @@ class Fleet:
             last_start=self._last_start,
             starting=len(self._starting),
             busy=busy | set(self._busy),
+            allow_direct=self._rules.allow_direct,
         )
         for action in plan.actions:
-            self._begin(action, proxies)
+            self._begin(action)
         until = now + self._rules.monitor_ms if plan.look_again is None else plan.look_again
         return max(0.0, min(until - self._clock(), self._rules.monitor_ms) / 1000)
 
@@ -152,15 +169,15 @@ class Fleet:
 
     # --- carrying out --------------------------------------------------------------------------------------------
 
-    def _begin(self, action: fleet.Action, proxies: dict[str, Proxy]) -> None:
+    def _begin(self, action: fleet.Action) -> None:
         session = action.worker.session if isinstance(action, Stop) else action.session.id
         if isinstance(action, Start):
             self._last_start = self._clock()
             self._starting.add(session)
-        task = asyncio.create_task(self._carry_out(session, self._work(action, proxies)), name=f"fleet:{session}")
+        task = asyncio.create_task(self._carry_out(session, self._work(action)), name=f"fleet:{session}")
         self._busy[session] = task
 
-    def _work(self, action: fleet.Action, proxies: dict[str, Proxy]) -> Coroutine[Any, Any, None]:
+    def _work(self, action: fleet.Action) -> Coroutine[Any, Any, bool | None]:
         match action:
             case Stop():
                 return self._stop(action.worker, action.why)
@@ -174,29 +191,33 @@ class Fleet:
                 return self._put_aside(action.session)
             case EndScan():
                 return self._end_scan(action.session)
+            case Vacate():
+                return self._vacate(action.session)
             case Start():
                 return self._start(action.session)
             case Remove():
                 return self._remove(action.session)
 
-    async def _carry_out(self, session: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _carry_out(self, session: str, work: Coroutine[Any, Any, bool | None]) -> None:
         """One action. Whatever goes wrong is planned again; it must neither end the loop nor spin it."""
         again = True
         try:
-            await work
+            again = await work is not False
         except (StoreUnavailable, RunnerUnavailable) as away:
             _log.warning("fleet.away", session=session, error=str(away))
-            again = False
+            again = self._look_later()
         except Exception:  # noqa: BLE001 - logged with its trace, and planned again
             _log.exception("fleet.action_failed", session=session)
-            again = False
+            again = self._look_later()
         finally:
             self._busy.pop(session, None)
             self._starting.discard(session)
             if again:
                 self._look.set()
-            else:
-                asyncio.get_running_loop().call_later(_AWAY_S, self._look.set)
+
+    def _look_later(self) -> bool:
+        asyncio.get_running_loop().call_later(_AWAY_S, self._look.set)
+        return False
 
     async def _stop(self, worker: Seen, why: str) -> None:
         handle = self._handles[worker.session, worker.generation]
@@ -204,9 +225,9 @@ class Fleet:
         await self._runner.stop(handle)
 
     async def _ended(self, session: Session, worker: Seen) -> None:
-        await self._runner.stop(self._handles[worker.session, worker.generation])
         reason = "worker_exited" if worker.exit_code is None else f"worker_exited:{worker.exit_code}"
         await self._failed_once(session, reason)
+        await self._runner.stop(self._handles[worker.session, worker.generation])
 
     async def _failed_once(self, session: Session, reason: str) -> None:
         """A worker ended, or could not begin: again after a gap, or not at all."""
@@ -222,32 +243,49 @@ class Fleet:
         fields["notBefore"] = verdict.at
         await self._store.sessions.turn(session.id, State.DISCONNECTED, reason, now, {With.DETACH}, fields, among=_UP)
 
+    async def _not_yet(self, session: Session, why: str) -> None:
+        """Not the worker's fault: what it runs on is away. Tried again soon, and never given up."""
+        _log.warning("worker.not_started", session=session.id, error=why)
+        now = self._clock()
+        fields = {**_NO_WORKER, "notBefore": now + _UNAVAILABLE_MS}
+        await self._store.sessions.turn(
+            session.id, State.DISCONNECTED, f"not_started:{why[:200]}", now, {With.DETACH}, fields, among=_UP
+        )
+
     async def _lose(self, session: Session, reason: str) -> None:
         await self._store.sessions.turn(
             session.id, State.DISCONNECTED, reason, self._clock(), {With.DETACH}, _NO_WORKER, among=_UP
         )
 
-    async def _place(self, session: Session, worker: Seen | None) -> None:
-        """Another proxy, or none: then it is off line until there is one. Never direct instead."""
+    async def _place(self, session: Session, worker: Seen | None) -> bool:
+        """Another proxy, or none: then it is off line until there is one. Never direct instead.
+
+        False if nothing changed: the pool says when there is something to look at.
+        """
         if await self._assigned(session):
-            return
+            return True
         if worker is not None:
             await self._stop(worker, "no proxy has room")
-        if session.reason != "waiting_for_proxy":
-            _log.warning("session.waits_for_proxy", session=session.id)
-            await self._store.sessions.turn(
-                session.id, State.DISCONNECTED, "waiting_for_proxy", self._clock(), {With.DETACH}, _NO_WORKER, among=_UP
-            )
+        if session.reason == "waiting_for_proxy":
+            return worker is not None
+        _log.warning("session.waits_for_proxy", session=session.id)
+        await self._lose(session, "waiting_for_proxy")
+        return True
 
     async def _assigned(self, session: Session) -> bool:
-        sticky = await self._store.proxies.sticky(session.phone) if session.phone else None
+        phone = session.phone or session.declared
+        sticky = await self._store.proxies.sticky(phone) if phone else None
         for _ in range(_TRIES):  # the pool may change between the choice and the move
-            choice = choose(await self._store.proxies.all(), sticky=sticky, leaving=session.proxy)
+            pool = await self._store.proxies.all()
+            choice = choose(pool, sticky=sticky, leaving=session.proxy)
             new = choice.id if isinstance(choice, Proxy) else None
-            if new is None and self._rules.allow_direct and not await self._store.proxies.all():
+            if new is None and self._rules.allow_direct and not pool:
                 new = DIRECT
             if new is None:
                 return False
+            # When nothing can be reached it is our own network: then nobody is moved about.
+            if new != DIRECT and not await self._works(new):
+                continue
             outcome = await self._store.sessions.assign(session.id, session.proxy, new, self._clock())
             if outcome != "NO_ROOM":
                 _log.info("session.placed", session=session.id, old=session.proxy, new=new, outcome=outcome)
@@ -265,19 +303,36 @@ class Fleet:
             State.STOPPED,
             "scan_timeout",
             self._clock(),
-            {With.DETACH, With.RELEASE},
-            {"wanted": Wanted.STOP.value, "qr": "", "code": "", "scanBy": ""},
-            among=_UP,
+            {With.DETACH, With.RELEASE, With.SCANNING},
+            {"wanted": Wanted.STOP.value, "qr": "", "code": "", "scanBy": "", "order": ""},
+            among=[state for state in _UP if state is not State.CONNECTED],
         )
 
+    async def _vacate(self, session: Session) -> None:
+        await self._store.sessions.vacate(session.id)
+
     async def _start(self, session: Session) -> None:
-        spec = await self._describe(session)
-        if spec is None or not await self._store.sessions.launch(session.id, session.generation, self._clock()):
+        if not await self._store.sessions.launch(session.id, session.generation, self._clock()):
             return  # something changed since it was planned
+        spec = await self._describe(session)
+        if spec is None:
+            await self._lose(session, "waiting_for_proxy")
+            return
         try:
-            handle = await self._runner.start(spec)
-        except RunnerUnavailable:
-            raise
+            async with asyncio.timeout(self._rules.start_timeout_s):
+                handle = await self._runner.start(spec)
+        except TimeoutError:  # what did start after all is seen at the next look
+            await self._failed_once(session, "not_started:it took too long")
+            return
+        except RunnerUnavailable as away:
+            await self._not_yet(session, str(away))
+            return
+        except AlreadyRunning as error:
+            # Somebody started one that we did not see. If it can be found, the next look knows what to do with it.
+            if session.id in {one.session_id for one in await self._runner.recover([])}:
+                return
+            await self._failed_once(session, f"not_started:{error}")
+            return
         except RunnerError as error:
             _log.warning("worker.not_started", session=session.id, error=str(error))
             await self._failed_once(session, f"not_started:{str(error)[:200]}")

@@ -1,12 +1,13 @@
 """What a worker's word about its own session does: codes, connected, disconnected, its proxy, its life."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
 from switchboard.domain.clock import Clock
-from switchboard.domain.sessions import State, Wanted
+from switchboard.domain.restarts import RestartRules
+from switchboard.domain.sessions import Session, State, Wanted, held_until
 from switchboard.orchestrator.models import (
     AuthFailureData,
     ConnectedData,
@@ -35,6 +36,7 @@ _GIVE_UP: Mapping[str, str] = {"wanted": Wanted.STOP.value, **_NO_CODES}
 class LinkRules:
     ping_timeout_ms: int = 180_000
     scan_ms: int = 300_000
+    restarts: RestartRules = field(default_factory=RestartRules)
 
 
 class LinkEvents:
@@ -45,15 +47,18 @@ class LinkEvents:
         self._clock = clock
 
     async def qr(self, event: EventBody, data: QrData) -> None:
-        session = await self._store.sessions.find(event.sessionId)
-        # A link that was lost without a word needs a scan, too, and that never waits for ever.
-        scan_by = session.scan_by or self._clock() + self._rules.scan_ms
-        fields = {**_NO_CODES, "qr": data.qr, "qrUntil": data.expiresAt or "", "scanBy": scan_by}
-        await self._turn(event, State.QR_READY, "", {With.DETACH}, fields)
+        await self._scan(event, {"qr": data.qr, "qrUntil": data.expiresAt or ""})
 
     async def pairing_code(self, event: EventBody, data: PairingData) -> None:
-        fields = {"code": data.code, "codeUntil": data.expiresAt or "", "codePhone": data.phoneNumber, "order": ""}
-        await self._turn(event, State.QR_READY, "", set(), fields)
+        code = {"code": data.code, "codeUntil": data.expiresAt or "", "codePhone": data.phoneNumber, "order": ""}
+        await self._scan(event, code)
+
+    async def _scan(self, event: EventBody, code: Mapping[str, str | int]) -> None:
+        """A link that was lost without a word needs a scan, too. None is waited for for ever."""
+        session = await self._store.sessions.find(event.sessionId)
+        effects = {With.DETACH, With.UNLINK} if session.linked else {With.DETACH}
+        scan_by = session.scan_by or self._clock() + self._rules.scan_ms
+        await self._turn(event, State.QR_READY, "", effects, {**code, "scanBy": scan_by})
 
     async def connected(self, event: EventBody, data: ConnectedData) -> None:
         turned = await self._store.sessions.connect(event.sessionId, data.phoneNumber, self._clock())
@@ -62,16 +67,19 @@ class LinkEvents:
     async def disconnected(self, event: EventBody, data: DisconnectedData) -> None:
         """Logged out: a new scan is needed. Replaced: somebody else uses this link, so a person must decide.
         Anything else: the worker connects again by itself; was it the proxy, it gets another one."""
+        session = await self._store.sessions.find(event.sessionId)
+        if data.reason == "logged_out" and _was_asked(session):
+            await self._store.sessions.order_done(session.id)  # why it is in its state was said before
+            return
         if data.reason == "logged_out":
             effects = {With.DETACH, With.UNLINK}
             await self._turn(event, State.LOGGED_OUT, "logged_out", effects, {**_GIVE_UP, "order": ""})
             return
         if data.reason == "replaced":
-            await self._turn(event, State.FAILED, "replaced", {With.DETACH}, _GIVE_UP)
+            await self._turn(event, State.FAILED, "replaced", {With.DETACH, With.RELEASE}, _GIVE_UP)
             return
         turned = await self._turn(event, State.DISCONNECTED, data.reason, {With.DETACH}, _NO_CODES)
         if turned.ok and data.reason not in _EXPLAINED:
-            session = await self._store.sessions.find(event.sessionId)
             self._care.suspect(session.proxy)
 
     async def status_change(self, event: EventBody, data: StatusData) -> None:
@@ -88,30 +96,38 @@ class LinkEvents:
             # The others have events of their own, which say more than a word.
 
     async def proxy_error(self, event: EventBody, data: ProxyErrorData) -> None:
-        turned = await self._store.sessions.proxy_error(event.sessionId, event.timestamp, data.code, self._clock())
+        gaps = (self._rules.restarts.first_gap_ms, self._rules.restarts.longest_gap_ms)
+        turned = await self._store.sessions.proxy_error(
+            event.sessionId, event.timestamp, data.code, self._clock(), gaps
+        )
         _log.warning(
             "session.proxy_error", session=event.sessionId, code=data.code, outcome=turned.outcome, proxy=turned.state
         )
 
     async def auth_failure(self, event: EventBody, data: AuthFailureData) -> None:
         """WhatsApp does not let this session in. Trying again would only make it worse."""
-        if data.code in _BLOCKED:
-            await self._restrict(event.sessionId)
         effects = {With.DETACH, With.RELEASE}
-        await self._turn(event, State.FAILED, f"auth_failure:{data.code}", effects, _GIVE_UP)
+        turned = await self._turn(event, State.FAILED, f"auth_failure:{data.code}", effects, _GIVE_UP)
+        if turned.ok and data.code in _BLOCKED:
+            await self._restrict(event.sessionId)
 
     async def ping(self, event: EventBody, data: PingData) -> None:
         """Counts only if it proves something: an open socket that WhatsApp was heard on lately."""
         now = self._clock()
         session = await self._store.sessions.find(event.sessionId)
         heard = data.lastInboundAt is not None and now - data.lastInboundAt <= self._rules.ping_timeout_ms
-        if (data.socketOpen and heard) or session.state in (State.STARTING, State.QR_READY):
-            await self._store.sessions.ping(event.sessionId, now)
+        proof = data.socketOpen and heard
+        if proof or session.scanning:  # nobody can be heard before the scan
+            await self._store.sessions.ping(event.sessionId, now, proof)
 
     async def _restrict(self, session_id: str) -> None:
-        session = await self._store.sessions.find(session_id)
-        if session.phone:
-            await self._store.accounts.restrict(session.phone, None, self._clock())
+        """Until a person resumes it, unless WhatsApp has said until when already."""
+        session, now = await self._store.sessions.find(session_id), self._clock()
+        if session.phone is None or not session.is_heard:
+            return
+        account = (await self._store.accounts.look(phone=session.phone, now=now)).account
+        if not held_until(account.restricted_until, now):
+            await self._store.accounts.restrict(session.phone, None, now)
 
     async def _turn(
         self, event: EventBody, state: State, reason: str, effects: set[With], fields: Mapping[str, str | int]
@@ -128,3 +144,9 @@ class LinkEvents:
             was=turned.state,
         )
         return turned
+
+
+def _was_asked(session: Session) -> bool:
+    """To log out, by us."""
+    asked = session.order is not None and session.order.kind == "logout"
+    return asked and session.is_heard and session.wanted is not Wanted.RUN

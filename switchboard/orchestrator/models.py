@@ -108,6 +108,13 @@ class ConnectedData(_Data):
     jid: str = Field(pattern=r"^[0-9]+(:[0-9]+)?@[a-z.]+$")
     fingerprint: str = Field(min_length=1, max_length=200)
 
+    @model_validator(mode="after")
+    def _is_one_account(self) -> Self:
+        user, _, server = self.jid.partition("@")
+        if server == "s.whatsapp.net" and user.partition(":")[0] != self.phoneNumber:
+            raise ValueError("jid and phoneNumber name different accounts")
+        return self
+
 
 class DisconnectedData(_Data):
     reason: Reason
@@ -119,7 +126,7 @@ class PingData(_Data):
 
 
 class QrData(_Data):
-    qr: str = Field(min_length=1, max_length=2953)
+    qr: str = Field(min_length=1, max_length=2953, pattern=r"^[ -~]+$")  # as many as a QR code holds
     expiresAt: Moment | None = None
 
 

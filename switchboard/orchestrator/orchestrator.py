@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import structlog
 from fastapi import APIRouter
 
 from switchboard.domain.clock import Clock
@@ -39,6 +41,9 @@ from switchboard.store import Store
 from switchboard.web.auth import Guard
 from switchboard.web.signatures import worker_secret
 
+_log = structlog.get_logger(__name__)
+_AGAIN_S = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class OrchestratorRules:
@@ -49,8 +54,8 @@ class OrchestratorRules:
     zone: ZoneInfo
     sessions_dir: Path
     webhook_url: str
-    webhook_secret: str
-    proxy_urls: Sequence[str] = ()
+    webhook_secret: str = field(repr=False)
+    proxy_urls: Sequence[str] = field(default=(), repr=False)
     default_country: str | None = None
     fleet: FleetRules = field(default_factory=FleetRules)
     service: SessionServiceRules = field(default_factory=SessionServiceRules)
@@ -77,25 +82,30 @@ class Orchestrator:
         self.seeded = asyncio.Event()
         self.care = ProxyCare(store, Prober(timeout_s=rules.probe_timeout_s), rules.probe_ms, rules.low_places, clock)
         folders = SessionFolders(rules.sessions_dir)
-        self.fleet = Fleet(store, runner, folders, self._describe, rules.fleet, clock, rules.name)
-        self.watchdog = Watchdog(store, rules.fleet.restarts, rules.ping_timeout_ms, rules.watchdog_ms, clock)
+        self.fleet = Fleet(store, runner, folders, self._describe, self.care.works, rules.fleet, clock, rules.name)
+        self.watchdog = Watchdog(
+            store, rules.fleet.restarts, rules.ping_timeout_ms, rules.watchdog_ms, clock, lambda: self.fleet.leading
+        )
 
     def tasks(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
         """What runs for as long as the orchestrator does."""
-        return {
+        loops = {
             "feed": self._store.feed.run,
             "fleet": self.fleet.run,
             "watchdog": self.watchdog.run,
             "proxies": self._proxies,
             "housekeeping": self._housekeeping,
         }
+        return {name: partial(_for_ever, name, run) for name, run in loops.items()}
 
     def routers(self, guard: Guard) -> list[APIRouter]:
         store, rules, clock = self._store, self._rules, self._clock
         views = SessionViews(store, rules.policy, rules.zone, clock)
         service = SessionService(store, self.care, rules.service, clock)
         settlement = Settlement(store, rules.retries, clock)
-        links = LinkEvents(store, self.care, LinkRules(rules.ping_timeout_ms, rules.service.scan_ms), clock)
+        links = LinkEvents(
+            store, self.care, LinkRules(rules.ping_timeout_ms, rules.service.scan_ms, rules.fleet.restarts), clock
+        )
         return [
             worker_routes(
                 store,
@@ -114,6 +124,10 @@ class Orchestrator:
             event_routes(guard, store, self._stopping),
             metrics_routes(store, self._memory, rules.zone, clock),
         ]
+
+    async def take_over(self) -> None:
+        """From an installation that is gone for good."""
+        await self._store.leader.take_over(self._rules.name)
 
     async def _describe(self, session: Session) -> WorkerSpec | None:
         """With its proxy's credentials and its own secret, and nobody else's."""
@@ -152,3 +166,13 @@ class Orchestrator:
         while True:
             await self.fleet.tend()
             await asyncio.sleep(self._rules.fleet.monitor_ms / 1000)
+
+
+async def _for_ever(name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """A mistake in one loop must not end the others, nor stop for ever what it does."""
+    while True:
+        try:
+            await run()
+        except Exception:  # noqa: BLE001 - logged with its trace, and begun again
+            _log.exception("orchestrator.loop_failed", loop=name)
+        await asyncio.sleep(_AGAIN_S)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from switchboard.domain.clock import Clock
-from switchboard.domain.errors import InvalidRequest, ProxyNotFound, StoreUnavailable
+from switchboard.domain.errors import InvalidRequest, ProxyInUse, ProxyNotFound, StoreUnavailable
 from switchboard.domain.proxies import Proxy, ProxyUrl
 from switchboard.domain.sessions import DIRECT
 from switchboard.orchestrator.prober import Prober, Verdict
@@ -84,11 +84,10 @@ class ProxyCare:
         """One that left the settings leaves the pool once no session is on it."""
         named = {(await self._store.proxies.add(ProxyUrl.parse(url), "settings", self._clock()))[0] for url in urls}
         for proxy in sorted(await self._store.proxies.of_source("settings") - named):
-            found = await self._store.proxies.find(proxy)
-            if found.sessions:
-                _log.warning("proxy.not_in_settings_any_more", proxy=proxy, sessions=sorted(found.sessions))
-            else:
+            try:
                 await self._store.proxies.remove(proxy, force=False, now=self._clock())
+            except ProxyInUse as used:
+                _log.warning("proxy.not_in_settings_any_more", proxy=proxy, sessions=used.details["sessions"])
         for proxy in named:
             self.suspect(proxy)
 
@@ -102,6 +101,13 @@ class ProxyCare:
             verdict = await self._prober.probe(url)
         fault = None if verdict.ok else verdict.code
         proxy, new = await self._store.proxies.add(url, "api", self._clock(), fault)
+        if new is None:
+            raise InvalidRequest(
+                f"{field}: the pool has this proxy already, as '{proxy}', and what you gave does not work: "
+                f"{verdict.detail} Nothing was changed.",
+                field,
+                proxyId=proxy,
+            )
         if not new:
             await self._note(proxy, verdict)
         _log.info("proxy.added", proxy=proxy, new=new, verdict=verdict.code)
@@ -122,6 +128,13 @@ class ProxyCare:
             verdict = await self._prober.probe(url)
         await self._note(proxy, verdict)
         return verdict
+
+    async def works(self, proxy: str) -> bool:
+        """Tried right now. When that can't be told, nobody should move there."""
+        try:
+            return (await self.probe(proxy)).ok
+        except (ProxyNotFound, OSError):
+            return False
 
     def suspect(self, proxy: str | None) -> None:
         """A session on it went down without saying why. Was it the proxy? Found out in the background."""

@@ -92,7 +92,7 @@ def session_change_routes(
 
     @router.post(
         "/provision", summary="A new session: proxy chosen, worker started", status_code=201,
-        **_answers(SessionAnswer, *_MADE, errors.IdempotencyConflict, status=201),
+        **_answers(SessionAnswer, *_MADE, errors.IdempotencyConflict, errors.SessionNotFound, status=201),
     )  # fmt: skip
     async def provision(
         request: Request, body: ProvisionRequest | None = None, key: IdempotencyKey = None
@@ -109,7 +109,15 @@ def session_change_routes(
     )  # fmt: skip
     async def create(request: Request, body: CreateRequest) -> JSONResponse:
         caller_of(request).require_session(body.sessionId)
-        wish = Wish(body.sessionId, _phone(body.phone, default_country), body.proxyOverride or "", body.name or "")
+        if "://" in (body.proxyOverride or ""):
+            caller_of(request).require_session(None)  # a new proxy is everybody's business
+        wish = Wish(
+            body.sessionId,
+            _phone(body.phone, default_country),
+            body.proxyOverride or "",
+            body.name or "",
+            "proxyOverride",
+        )
         return await made(wish, "")
 
     @router.post(
@@ -118,13 +126,18 @@ def session_change_routes(
     )  # fmt: skip
     async def pause(request: Request, sessionId: SessionId, body: PauseRequest | None = None) -> JSONResponse:
         caller_of(request).require_session(sessionId)
+        caller_of(request).require_account(await service.sharing(sessionId))
         until = body.until if body else None
         await service.pause(sessionId, ms(until) if until else None)
         return JSONResponse(await views.one(sessionId))
 
     @router.delete(
-        "/{sessionId}", summary="Log out, stop, free its places, remove its data",
-        **_answers(DeleteAnswer, *_FOUND, errors.InvalidTransition),
+        "/{sessionId}", summary="Log out, stop, free its places, remove its data", openapi_extra=SECURITY,
+        responses={
+            200: {"model": DeleteAnswer},
+            202: {"model": DeleteAnswer, "description": "It is still being done."},
+            **documented(*_FOUND, errors.InvalidTransition),
+        },
     )  # fmt: skip
     async def delete(request: Request, sessionId: SessionId) -> JSONResponse:
         caller_of(request).require_session(sessionId)
@@ -142,6 +155,8 @@ def session_command_routes(guard: Guard, service: SessionService, views: Session
 
         async def run(request: Request, sessionId: SessionId) -> JSONResponse:
             caller_of(request).require_session(sessionId)
+            if name == "resume":
+                caller_of(request).require_account(await service.sharing(sessionId))
             await act(sessionId)
             return JSONResponse(await views.one(sessionId))
 

@@ -5,16 +5,18 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from switchboard.domain import errors
 from switchboard.domain.clock import Clock
+from switchboard.domain.ids import is_proxy_id
 from switchboard.domain.proxies import NoPlace, Proxy, Reason, choose
 from switchboard.domain.sessions import DIRECT, Code, Command, Session, State, Wanted, check, held_until
 from switchboard.orchestrator.proxy_care import ProxyCare, inventory_of
 from switchboard.store import Store
 from switchboard.store.sessions import Turned, With
 
+_UP = (State.STARTING, State.QR_READY, State.CONNECTED, State.DISCONNECTED)
 _TRIES = 50
 _DEVICE = "Switchboard"
 _CODE_MS = 60_000
@@ -35,8 +37,9 @@ class Request:
 
     session: str = ""
     phone: str = ""
-    proxy: str = ""
+    proxy: str = field(default="", repr=False)  # it may hold credentials
     name: str = ""
+    proxy_field: str = "proxy"  # what the caller calls it
 
 
 class SessionService:
@@ -50,15 +53,16 @@ class SessionService:
 
     async def provision(self, request: Request, once: str = "") -> str:
         """A new session, its proxy fixed; returns its id. With the same `once`, the same session again."""
-        override = await self._override(request.proxy)
+        override = await self._override(request.proxy, request.proxy_field)
         digest = hashlib.sha256(json.dumps([request.session, request.phone, override, request.name]).encode())
         for _ in range(_TRIES):  # the pool may change between the choice and the move
             now = self._clock()
+            choice = await self._choose(override, request.phone)
             outcome, session = await self._store.sessions.provision(
                 session=request.session,
                 name=request.name,
                 phone=request.phone,
-                proxy=await self._choose(override, request.phone),
+                proxy=choice if isinstance(choice, str) else "",  # without a place, it may still be one made before
                 now=now,
                 scan_by=now + self._rules.scan_ms,
                 device=_DEVICE,
@@ -70,14 +74,21 @@ class SessionService:
                 return session
             if outcome != "NO_ROOM":
                 raise self._refusal(outcome, request.session)
+            if not isinstance(choice, str):
+                raise choice
         raise errors.NoProxyAvailable("Too many sessions are being made at once; try again.", reason="contention")
 
-    async def _override(self, proxy: str) -> str | None:
-        if "://" not in proxy:
-            return proxy or None
-        return (await self._care.add(proxy, "proxy"))[0].id
+    async def _override(self, proxy: str, field: str) -> str | None:
+        if "://" in proxy:
+            return (await self._care.add(proxy, field))[0].id
+        if proxy and not is_proxy_id(proxy):  # it may be a URL with a slip in it: not a word of it is repeated
+            raise errors.InvalidRequest(
+                f"{field}: is neither a proxy of the pool, like proxy_1, nor a socks5h:// URL", field
+            )
+        return proxy or None
 
-    async def _choose(self, override: str | None, phone: str) -> str:
+    async def _choose(self, override: str | None, phone: str) -> str | errors.SwitchboardError:
+        """The proxy for a new session, or why there is none."""
         pool = await self._store.proxies.all()
         sticky = await self._store.proxies.sticky(phone) if phone else None
         choice = choose(pool, override=override, sticky=sticky)
@@ -85,7 +96,7 @@ class SessionService:
             return choice.id
         if choice.reason is Reason.EMPTY_POOL and self._rules.allow_direct:
             return DIRECT
-        raise _no_proxy(choice, override, pool)
+        return _no_proxy(choice, override, pool)
 
     def _refusal(self, outcome: str, session: str) -> errors.SwitchboardError:
         if outcome == "EXISTS":
@@ -108,7 +119,7 @@ class SessionService:
 
     async def stop(self, session_id: str) -> None:
         session = await self._allowed(Command.STOP, session_id)
-        fields = {"wanted": Wanted.STOP.value, "qr": "", "code": "", "scanBy": "", "order": ""}
+        fields = {"wanted": Wanted.STOP.value, "qr": "", "code": "", "scanBy": ""}
         effects = {With.DETACH, With.RELEASE}
         turned = await self._store.sessions.turn(
             session.id, State.STOPPED, "by_request", self._clock(), effects, fields
@@ -121,7 +132,7 @@ class SessionService:
         fields = {"notBefore": "", "ends": "", "silences": "", "qr": "", "code": ""}
         turned = await self._store.sessions.turn(
             session.id, State.STARTING, "restart", now, {With.DETACH, With.BUMP, With.SCAN}, fields,
-            scan_by=now + self._rules.scan_ms,
+            scan_by=now + self._rules.scan_ms, among=_UP,
         )  # fmt: skip
         self._done(Command.RESTART, session, turned)
 
@@ -138,7 +149,7 @@ class SessionService:
         """Log out, stop, remove its data and free its places. True once all of it is done."""
         session = await self._allowed(Command.DELETE, session_id)
         if session.wanted is not Wanted.DELETE:
-            linked = session.phone is not None and session.state in (State.CONNECTED, State.DISCONNECTED)
+            linked = session.linked and session.wanted is Wanted.RUN
             fields: dict[str, str | int] = {"wanted": Wanted.DELETE.value, "qr": "", "code": "", "scanBy": ""}
             turned = await self._store.sessions.turn(
                 session.id, State.STOPPED, "deleting", self._clock(),
@@ -153,9 +164,16 @@ class SessionService:
     def _logout_order(self) -> dict[str, str | int]:
         return {"orderKind": "logout", "orderBy": self._clock() + self._store.sessions.rules.logout_ms}
 
+    async def sharing(self, session_id: str) -> set[str]:
+        """All sessions of its account: what holds one holds them all."""
+        session = await self._store.sessions.find(session_id)
+        return await self._store.accounts.sessions_of(session.phone) if session.phone else {session_id}
+
     async def pause(self, session_id: str, until: int | None) -> None:
         """Its account sends nothing, through any session, until then or until it is resumed."""
         session = await self._allowed(Command.PAUSE, session_id)
+        if until is not None and until <= self._clock():
+            raise errors.InvalidRequest("until: is in the past", "until")
         await self._store.accounts.pause(session.phone or "", until, self._clock())
 
     async def resume(self, session_id: str) -> None:

@@ -62,7 +62,7 @@ _SHOWN: Mapping[str, tuple[str, ...]] = {
     "CONNECTED": ("phoneNumber", "fingerprint"),
     "DISCONNECTED": ("reason",),
     "STATUS_CHANGE": ("status",),
-    "PROXY_ERROR": ("code", "detail"),
+    "PROXY_ERROR": ("code",),  # the detail is a worker's own words, and might name what it should not
     "AUTH_FAILURE": ("code",),
 }
 
@@ -97,7 +97,7 @@ class WorkerEvents:
 
     async def handle(self, event: EventBody) -> None:
         shape = _SHAPES.get(event.type)
-        data: Any = _read(shape, event.data) if shape else None
+        data: Any = _read(shape, event.data) if shape else _checked(event.data)
         if event.type == "PING":  # proof of life counts now or never: it has no number, and is not kept
             await self._links.ping(event, data)
             return
@@ -140,7 +140,7 @@ def _told(event: EventBody, about_state: bool) -> Told:
         mark = f"{event.stream}:{event.sequence}"
     else:
         whole = json.dumps([event.type, event.timestamp, event.data], sort_keys=True)
-        mark = "sha:" + hashlib.sha256(whole.encode()).hexdigest()[:32]
+        mark = "sha-" + hashlib.sha256(whole.encode()).hexdigest()[:32]
     return Told(event.sessionId, event.stream or "", event.sequence, mark, about_state, event.timestamp)
 
 
@@ -162,6 +162,15 @@ def _passed_on(data: ReceivedData) -> dict[str, str | int]:
         "writtenAt": data.timestamp,
         "backfilled": int(data.backfilled),
     }
+
+
+def _checked(data: dict[str, Any]) -> dict[str, Any]:
+    """Of an unknown event at least this much: that it can be shown."""
+    try:
+        json.dumps(data, allow_nan=False)
+    except ValueError:
+        raise InvalidRequest("data: holds a number that JSON does not know", "data") from None
+    return data
 
 
 def _read(kind: type[Data], data: dict[str, Any]) -> Data:

@@ -134,10 +134,12 @@ class ProcessRunner:
     def _program(self) -> str:
         """Looked up here: the shim could only say it in the worker's log."""
         if not self._command:
-            raise StartFailed("There is no worker to run: WORKER_COMMAND is not set.")
+            raise RunnerUnavailable("There is no worker to run: WORKER_COMMAND is not set.")
         name = self._command[0]
         if (found := shutil.which(name)) is None:
-            raise StartFailed(f"The worker's command can't be run: there is no program {name!r} that may be executed.")
+            raise RunnerUnavailable(
+                f"The worker's command can't be run: there is no program {name!r} that may be executed."
+            )
         return str(Path(found).absolute())
 
     def _prepare(self, session_id: str) -> None:

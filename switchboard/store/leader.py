@@ -1,4 +1,4 @@
-"""At most one orchestrator runs a fleet. The place is held by name, so a restarted one takes it back at once."""
+"""At most one orchestrator runs a fleet: the one whose folder holds the sessions. Another takes over if told to."""
 
 from switchboard.store.client import Redis, store_errors
 from switchboard.store.keys import Keys
@@ -9,10 +9,11 @@ class Leader:
         self._client = client
         self._key = keys("leader")
 
-    async def hold(self, name: str, lease_s: int) -> bool:
-        """Take the place, or keep it, for some more seconds. False while another one has it."""
+    async def hold(self, name: str) -> bool:
+        """Take the place if it is free; False while another one has it. It has no end: the auth data stays put, too."""
         async with store_errors():
-            if await self._client.set(self._key, name, nx=True, ex=lease_s):
-                return True
-            # Only the holder of a name renews it, and nobody takes a place that is held: no race to lose here.
-            return bool(await self._client.get(self._key) == name and await self._client.expire(self._key, lease_s))
+            return bool(await self._client.set(self._key, name, nx=True) or await self._client.get(self._key) == name)
+
+    async def take_over(self, name: str) -> None:
+        async with store_errors():
+            await self._client.set(self._key, name)

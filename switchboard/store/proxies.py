@@ -51,12 +51,12 @@ class Proxies:
             found: str | None = await self._client.get(self._keys("phone_proxy", phone))
         return found
 
-    async def add(self, url: ProxyUrl, source: str, now: int, fault: str | None = None) -> tuple[str, bool]:
-        """Its id, and whether it is new. With a fault it begins as BAD."""
+    async def add(self, url: ProxyUrl, source: str, now: int, fault: str | None = None) -> tuple[str, bool | None]:
+        """Its id, and whether it is new. With a fault a new one begins as BAD, and a known one is left alone: None."""
         place = f"{url.host.lower()} {url.port} {url.user or ''}"
         status = "BAD" if fault else "OK"
         proxy, new = await self._scripts.run("add_proxy", url.url, url.address, place, source, now, status, fault or "")
-        return proxy, bool(new)
+        return proxy, None if new == -1 else bool(new)
 
     async def of_source(self, source: str) -> set[str]:
         async with store_errors():

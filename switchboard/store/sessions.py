@@ -32,11 +32,12 @@ class With(StrEnum):
     UNLINK = "unlink"
     ORDER = "order"
     SCAN = "scan"
+    SCANNING = "scanning"
 
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """`outcome` is OK, STALE, TOO_MANY or REFUSED, and then `state` says which state was in the way."""
+    """`outcome` is OK, or else STALE, MOVED, TOO_MANY, OTHER_PHONE or REFUSED: then `state` was in the way."""
 
     outcome: str
     state: str | None = None
@@ -139,6 +140,10 @@ class Sessions:
         """OK, STALE, or NO_ROOM: then choose anew."""
         return str(await self._scripts.run("assign", session, old or "", new, self.rules.per_proxy, now))
 
+    async def vacate(self, session: str) -> bool:
+        """Its places are free, if it is neither wanted nor linked. To be called once its worker is gone."""
+        return bool(await self._scripts.run("vacate", session))
+
     async def forget(self, session: str, now: int) -> bool:
         return bool(await self._scripts.run("forget", session, now))
 
@@ -178,9 +183,10 @@ class Sessions:
         )  # fmt: skip
         return _turned(session, outcome, rest)
 
-    async def proxy_error(self, session: str, at: int, code: str, now: int) -> Turned:
+    async def proxy_error(self, session: str, at: int, code: str, now: int, gaps: tuple[int, int]) -> Turned:
+        """`gaps` are the first and the longest one before the next start of a session that reports again and again."""
         froms = _names(sources(State.DISCONNECTED))
-        outcome, *rest = await self._scripts.run("proxy_error", session, at, code, now, froms)
+        outcome, *rest = await self._scripts.run("proxy_error", session, at, code, now, froms, *gaps)
         return _turned(session, outcome, rest)
 
     async def ask(self, session: str, kind: str, until: int, phone: str = "") -> int:
@@ -197,14 +203,20 @@ class Sessions:
 
     async def keep_handle(self, session: str, handle: str) -> None:
         async with store_errors():
-            await self._client.hset(self._keys("session", session), "handle", handle)
+            if await self._client.exists(self._keys("session", session)):
+                await self._client.hset(self._keys("session", session), "handle", handle)
 
     async def clear_aside(self, session: str) -> None:
         async with store_errors():
             await self._client.hdel(self._keys("session", session), "aside")
 
-    async def ping(self, session: str, now: int) -> bool:
-        return bool(await self._scripts.run("ping", session, now))
+    async def ping(self, session: str, now: int, proof: bool = True) -> bool:
+        return bool(await self._scripts.run("ping", session, now, int(proof)))
+
+    async def order_done(self, session: str) -> None:
+        async with store_errors():
+            await self._client.hdel(self._keys("session", session), "order")
+            await self._client.publish(self._keys("wake"), "fleet")
 
 
 def _names(words: Collection[StrEnum]) -> str:
@@ -236,6 +248,8 @@ def _session(session: str, raw: Mapping[str, str]) -> Session:
         name=raw.get("name") or None,
         device=raw.get("device", ""),
         phone=raw.get("phone"),
+        declared=raw.get("declared"),
+        linked="linked" in raw,
         reason=raw.get("reason") or None,
         wanted=Wanted(raw["wanted"]) if "wanted" in raw else None,
         generation=int(raw.get("generation", 0)),

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from switchboard.domain.sessions import State
 from switchboard.domain.trust import Overrides
 from tests.support.driver import DAY, HOUR, MINUTE, UNHURRIED, Driver
 from tests.support.gateway import OWN_KEY, SECRET_TEXT, Api, good, refused
@@ -371,7 +372,7 @@ async def test_a_session_that_was_never_linked(driver: Driver, api: Api) -> None
 
 async def test_a_session_that_was_linked_once_may_be_sent_through_while_it_is_away(driver: Driver, api: Api) -> None:
     await driver.link("a", PHONE)
-    await driver.store.sessions.disconnect("a", driver.now, "logged_out")
+    await driver.store.sessions.disconnect("a", driver.now, State.LOGGED_OUT)
     answer = await api.send()
     assert answer["position"] == 1
     assert answer["estimatedDelivery"] is None
@@ -472,9 +473,9 @@ async def test_the_limits_are_those_of_the_phone_a_session_is_linked_to_now(driv
     await driver.link("b", "972500000002", replace(UNHURRIED, daily=1))
     await driver.send("b")
     await driver.settle_down()
-    await driver.store.sessions.connect("a", "972500000002", driver.now)
+    await driver.relink("a", "972500000002")
     refused(await api.try_send(), 429, "DAILY_LIMIT_REACHED", limit=1, sent=1)
-    await driver.store.sessions.connect("a", PHONE, driver.now)
+    await driver.relink("a", PHONE)
     await api.send()
 
 

@@ -540,7 +540,7 @@ async def test_a_command_that_cannot_be_run_is_named(bench: ProcessBench) -> Non
     no_program = bench.folder / "worker.js"
     no_program.write_text("not executable")
     for command in ("no-such-program", str(no_program)):
-        with pytest.raises(StartFailed, match=command):
+        with pytest.raises(RunnerUnavailable, match=command):
             await bench.runner(command=[command]).start(bench.spec())
 
 

@@ -10,6 +10,7 @@ from switchboard.domain.errors import SessionNotFound, SessionNotLinked
 from switchboard.domain.hours import Hours, local
 from switchboard.domain.messages import Place, Status
 from switchboard.domain.retry import FailureClass
+from switchboard.domain.sessions import State
 from switchboard.domain.trust import Overrides
 from tests.support.driver import DAY, HOUR, MINUTE, UNHURRIED, Driver
 
@@ -201,7 +202,7 @@ class TestSessions:
         await driver.store.sessions.register("new", driver.now)
         with pytest.raises(SessionNotLinked):
             await driver.store.accounts.look(now=driver.now, session="new")
-        await driver.store.sessions.disconnect("new", driver.now, "stopped")
+        await driver.store.sessions.disconnect("new", driver.now, State.STOPPED)
         session = await driver.store.sessions.get("new")
         assert session is not None
         assert (session.state, session.phone) == ("stopped", None)
@@ -265,7 +266,7 @@ class TestSessions:
         """The old account's message goes back to the old account's queue, uncounted."""
         message_id = await driver.send()
         await driver.settle_down()
-        await driver.store.sessions.connect("a", OTHER, driver.now)
+        await driver.relink("a", OTHER)
         assert await driver.queue(PHONE) == [message_id]
         assert await driver.claim("a") is None
         view = await driver.view(PHONE)
@@ -275,10 +276,18 @@ class TestSessions:
         await driver.link("b", PHONE)
         assert await driver.hand_over("b") == message_id
 
+    async def test_a_linked_session_does_not_turn_up_under_another_phone(self, driver: Driver) -> None:
+        """A worker that says so lies, or mixes something up: a new link begins with a log-out."""
+        turned = await driver.store.sessions.connect("a", OTHER, driver.now)
+        assert turned.outcome == "OTHER_PHONE"
+        assert (await driver.view(PHONE)).account.connected == ("a",)
+        with pytest.raises(SessionNotFound):
+            await driver.view(OTHER)
+
     async def test_a_session_linked_to_another_phone_can_not_settle_for_the_old_one(self, driver: Driver) -> None:
         await driver.send()
         claim = await driver.attempt()
-        await driver.store.sessions.connect("a", OTHER, driver.now)
+        await driver.relink("a", OTHER)
         assert not (await driver.confirm(claim.message_id)).known
         assert await driver.claim("a") is None
         driver.now = claim.lease_until

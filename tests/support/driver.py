@@ -14,11 +14,13 @@ from switchboard.domain.messages import Message, Status
 from switchboard.domain.pacing import HandOver, Policy, plan, spare
 from switchboard.domain.recipients import RecipientRules
 from switchboard.domain.retry import FailureClass, RetryRules, decide
+from switchboard.domain.sessions import State
 from switchboard.domain.trust import STANDARD, Overrides, TrustTable
 from switchboard.store import Store
 from switchboard.store.intake import Accepted, Entry, Refused, Result, Row, Stale
 from switchboard.store.outbox import Claimed, Settled
 from switchboard.store.pace import Planned
+from switchboard.store.sessions import With
 from switchboard.store.views import AccountView
 from tests.support.places import Audit, audit
 
@@ -51,6 +53,13 @@ class Driver:
         await self.store.sessions.connect(session, phone, self.now)
         if limits is not None:
             await self.store.accounts.override(phone, limits, None, self.now)
+
+    async def relink(self, session: str, phone: str) -> None:
+        """Logged out by its phone, and scanned by another one."""
+        sessions = self.store.sessions
+        await sessions.turn(session, State.LOGGED_OUT, "logged_out", self.now, {With.DETACH, With.UNLINK})
+        await sessions.turn(session, State.STARTING, "", self.now)
+        assert (await sessions.connect(session, phone, self.now)).ok
 
     def someone(self) -> str:
         """A recipient nobody has written to, in no known time zone."""

@@ -54,6 +54,7 @@ def test_nothing_set_gives_the_documented_defaults(tmp_path: Path) -> None:
         "ping_timeout_ms": 180_000,
         "scan_timeout_ms": 300_000,
         "allow_direct": False,
+        "take_over": False,
         "probe_timeout_ms": 10_000,
         "probe_interval_ms": 60_000,
         "low_inventory_places": 2,

@@ -2,12 +2,13 @@
 -- that was the one at fault. The worker is to be replaced.
 --
 -- ARGV  sessionId, the proxy it has now or '', the new one, places per proxy, now
--- Returns 'OK', 'STALE' (it has another one by now, or is not wanted) or 'NO_ROOM' (choose anew)
+-- Returns 'OK', 'STALE' (it has another one by now, is connected, or is not wanted) or 'NO_ROOM' (choose anew)
 
 local session, from, to, now = ARGV[1], ARGV[2], ARGV[3], num(ARGV[5])
 local key = K_session(session)
-local s = call('HMGET', key, 'proxy', 'wanted', 'phone', 'linked')
+local s = call('HMGET', key, 'proxy', 'wanted', 'phone', 'linked', 'status')
 if s[2] ~= 'run' or (s[1] or '') ~= from then return 'STALE' end
+if s[5] == 'connected' and from ~= 'direct' then return 'STALE' end
 if not has_room(to, num(ARGV[4])) then return 'NO_ROOM' end
 
 if s[3] then detach(session, s[3], now) end

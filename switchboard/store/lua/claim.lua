@@ -17,10 +17,13 @@ local acc = K_account(phone)
 local id = call('LPOP', K_outbox(session))
 if id then
   -- Its account is due when the outbox lease ends, and is then left alone until this longer one does.
-  local m, until_ = message(id), whole(now + lease)
+  -- A call that waited for the store brings an old moment along: no claim is before its hand-over.
+  local m = message(id)
+  now = math.max(now, num(m[4]))
+  local until_ = whole(now + lease)
   local attempt = whole(num(m[3]) + 1)
   call('HSET', K_message(id), 'place', 'claimed', 'status', 'sending', 'attempts', attempt)
-  local late = math.max(0, now - num(m[4]))
+  local late = now - num(m[4])
   call('HSET', acc, 'claimed', holder, 'leaseUntil', until_,
        'notBefore', whole(num(call('HGET', acc, 'notBefore')) + late))
   if late > 0 and call('LINDEX', K_recent(phone), 0) == m[4] then call('LSET', K_recent(phone), 0, whole(now)) end

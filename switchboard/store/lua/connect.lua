@@ -4,24 +4,25 @@
 -- A phone that has its own proxy already keeps it: the session moves there, unless that proxy is out of order (then
 -- this one becomes the phone's) or full (then the session stays where it is, and that is told).
 -- A phone that has all its sessions already gets no other: this one is refused and logged out.
+-- A linked session never turns up under another phone without having been logged out: such a word is refused.
 --
 -- ARGV  sessionId, phone, now, states it may come from, sessions per phone, places per proxy, log out by
--- Returns { 'OK', 1 if the account is new }, { 'MOVED' }, { 'TOO_MANY' }, { 'NOT_FOUND' }, { 'STALE' } or
---         { 'REFUSED', state }
+-- Returns { 'OK', 1 if the account is new }, { 'MOVED' }, { 'TOO_MANY' }, { 'NOT_FOUND' }, { 'STALE' },
+--         { 'OTHER_PHONE' } or { 'REFUSED', state }
 
 local session, phone, now = ARGV[1], ARGV[2], num(ARGV[3])
 local key = K_session(session)
-local s = call('HMGET', key, 'status', 'phone', 'proxy')
+local s = call('HMGET', key, 'status', 'phone', 'proxy', 'linked')
 local before, proxy = s[2], s[3]
 if not s[1] then return { 'NOT_FOUND' } end
 if is_stale(session) then return { 'STALE' } end
 if not among(ARGV[4], s[1]) then return { 'REFUSED', s[1] } end
+if s[4] and before ~= phone then return { 'OTHER_PHONE' } end
 
 if call('SISMEMBER', K_phone_sessions(phone), session) == 0
    and call('SCARD', K_phone_sessions(phone)) >= num(ARGV[5]) then
   if before then detach(session, before, now) end
   unlink(session)
-  release(session)
   want(session, 'stop')
   order(session, 'logout', '', ARGV[7])
   turn(session, 'failed', 'too_many_sessions', now)
@@ -34,7 +35,7 @@ if before and before ~= phone then
 end
 leave_phone(session)
 call('HSET', key, 'phone', phone, 'linked', 1, 'connectedAt', now, 'lastPing', now)
-call('HDEL', key, 'declared', 'scanBy', 'qr', 'qrUntil', 'code', 'codeUntil', 'codePhone', 'order', 'silences', 'aside')
+call('HDEL', key, 'declared', 'scanBy', 'qr', 'qrUntil', 'code', 'codeUntil', 'codePhone', 'order', 'silences', 'faults', 'aside')
 call('DEL', K_temp(session))
 call('SADD', K_phone_sessions(phone), session)
 call('SADD', K_accounts, phone)

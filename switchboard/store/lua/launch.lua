@@ -4,8 +4,8 @@
 -- Returns 1, or 0 if it is not wanted any more in this generation
 
 local key, now = K_session(ARGV[1]), num(ARGV[3])
-local s = call('HMGET', key, 'generation', 'wanted', 'reason')
-if s[1] ~= ARGV[2] or s[2] ~= 'run' then return 0 end
+local s = call('HMGET', key, 'generation', 'wanted', 'reason', 'status')
+if s[1] ~= ARGV[2] or s[2] ~= 'run' or s[4] == 'connected' then return 0 end
 call('HSET', key, 'launched', ARGV[2], 'startedAt', now)
 call('HDEL', key, 'lastPing', 'notBefore', 'handle', 'qr', 'qrUntil', 'code', 'codeUntil', 'codePhone')
 turn(ARGV[1], 'starting', s[3] == 'moving_to_own_proxy' and s[3] or '', now)

@@ -39,6 +39,19 @@ local function release(session)
   call('HDEL', K_session(session), 'proxy', 'boundAt')
 end
 
+-- No longer one of a phone's linked devices, or about to be one.
+local function leave_phone(session)
+  local s = call('HMGET', K_session(session), 'phone', 'declared')
+  if s[1] then call('SREM', K_phone_sessions(s[1]), session) end
+  if s[2] then call('SREM', K_phone_sessions(s[2]), session) end
+end
+
+-- The same, for good: what is not linked and has no worker holds no place.
+local function vacate(session)
+  leave_phone(session)
+  release(session)
+end
+
 -- Take a place; only for the time of the scan while no phone is linked. Whether there is room was asked before.
 local function bind(session, proxy, now)
   release(session)
@@ -47,18 +60,13 @@ local function bind(session, proxy, now)
   if call('HEXISTS', K_session(session), 'linked') == 0 then call('SET', K_temp(session), proxy) end
 end
 
--- No longer one of a phone's linked devices, or about to be one.
-local function leave_phone(session)
-  local s = call('HMGET', K_session(session), 'phone', 'declared')
-  if s[1] then call('SREM', K_phone_sessions(s[1]), session) end
-  if s[2] then call('SREM', K_phone_sessions(s[2]), session) end
-end
-
 -- The link is over: its auth data is to be put aside, and the next start asks for a scan.
 local function unlink(session)
   leave_phone(session)
   call('HDEL', K_session(session), 'linked', 'scanBy', 'qr', 'qrUntil', 'code', 'codeUntil', 'codePhone')
   call('HSET', K_session(session), 'aside', 1)
+  local proxy = call('HGET', K_session(session), 'proxy')
+  if proxy then call('SET', K_temp(session), proxy) end
 end
 
 -- Ask the worker for something besides sending; it hears of it at its next claim, or at once if it waits there.
@@ -74,9 +82,11 @@ local function want(session, wanted)
   if before ~= 'delete' and (before or wanted == 'delete') then call('HSET', K_session(session), 'wanted', wanted) end
 end
 
+-- True if that is news.
 local function burn(proxy, reason, now)
-  if call('HGET', K_proxy(proxy), 'status') ~= 'OK' then return end
+  if call('HGET', K_proxy(proxy), 'status') ~= 'OK' then return false end
   call('HSET', K_proxy(proxy), 'status', 'BAD', 'badAt', now, 'reason', reason)
   emit('proxy.bad', 'proxyId', proxy, 'at', now, 'reason', reason)
   wake('fleet')
+  return true
 end
