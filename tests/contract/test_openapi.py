@@ -74,7 +74,7 @@ ERRORS: dict[tuple[str, str], set[str]] = {
     ("get", "/api/anti-ban/sessions/{sessionId}/limits"): {"SESSION_NOT_FOUND", "SESSION_NOT_LINKED"},
     ("put", "/api/anti-ban/sessions/{sessionId}/limits"): LIMITS | {"PAYLOAD_TOO_LARGE"},
     ("delete", "/api/anti-ban/sessions/{sessionId}/limits"): {"SESSION_NOT_FOUND", "SESSION_NOT_LINKED"},
-    ("post", "/api/sessions/provision"): MAKING | {"IDEMPOTENCY_CONFLICT"},
+    ("post", "/api/sessions/provision"): MAKING | {"IDEMPOTENCY_CONFLICT", "SESSION_NOT_FOUND"},
     ("post", "/api/sessions"): MAKING | {"SESSION_EXISTS"},
     ("get", "/api/sessions"): {"INVALID_REQUEST"},
     ("get", "/api/sessions/{sessionId}"): {"SESSION_NOT_FOUND"},

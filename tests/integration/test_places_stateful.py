@@ -450,7 +450,11 @@ class Places(RuleBasedStateMachine):
         before, record = self.slots, self.slots.sessions[session]
         self.do(self.link(session, phone))
         after = self.slots.sessions[session]
-        if is_stale(record) or record["status"] not in UP or record.get("phone", phone) != phone and "linked" in record:
+        if (
+            is_stale(record)
+            or record["status"] not in UP
+            or (record.get("phone", phone) != phone and "linked" in record)
+        ):
             assert before == self.slots
             return
         if session not in before.of(phone) and len(before.of(phone)) >= self.per_phone:

@@ -168,7 +168,8 @@ def test_what_is_neither_wanted_nor_linked_gives_up_its_place_once_no_worker_use
     assert only(planned(over, WORKER)) == Stop(WORKER, "not wanted")
     assert only(planned(over)) == Vacate(over)
     assert planned(replace(over, linked=True)) == Plan([], None)
-    assert planned(replace(over, proxy=None)) == Plan([], None)
+    assert only(planned(replace(over, proxy=None))), "its place among the phone's devices"
+    assert planned(replace(over, proxy=None, launched=0)) == Plan([], None)
 
 
 def test_a_worker_that_nobody_listens_to_is_stopped() -> None:
@@ -319,7 +320,7 @@ class World:
             case Lose(session=session):
                 self._set(session, state=State.DISCONNECTED, launched=0)
             case Vacate(session=session):
-                self._set(session, proxy=None)
+                self._set(session, proxy=None, launched=0)
             case Place(session=session):
                 free = "proxy_1" if "proxy_1" in self.pool else DIRECT
                 self._set(session, proxy=free, generation=session.generation + 1, state=State.STARTING)
