@@ -1,7 +1,6 @@
 """The composition root: builds the parts from the settings, runs them, stops them. Nothing else does."""
 
 import asyncio
-import fcntl
 import gc
 import random
 import shlex
@@ -11,7 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import structlog
 import uvicorn
@@ -26,6 +25,7 @@ from switchboard.gateway.gateway import gateway_routers
 from switchboard.gateway.sending import SendRules
 from switchboard.logs import configure_logs
 from switchboard.orchestrator.fleet import FleetRules
+from switchboard.orchestrator.folders import FolderLock
 from switchboard.orchestrator.orchestrator import Orchestrator, OrchestratorRules
 from switchboard.orchestrator.sessions import SessionServiceRules
 from switchboard.runners.base import Runner
@@ -82,31 +82,11 @@ async def _run(settings: Settings, parts: frozenset[str]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.by_person)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     listener = _listen(settings, parts)
-    alone = _alone(settings) if "orchestrator" in parts else nullcontext()
-    with alone:
-        async with opened_store(settings) as store:
-            # Not before all that may fail: a start that fails must not use up the one showing of a new key.
-            secrets = ensure_secrets(settings)
-            await _serve(settings, secrets, store, parts, listener, stop)
+    async with opened_store(settings) as store:
+        # Not before all that may fail: a start that fails must not use up the one showing of a new key.
+        secrets = ensure_secrets(settings)
+        await _serve(settings, secrets, store, parts, listener, stop)
     _log.info("stopped")
-
-
-@contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
-    """Two orchestrators on one data folder would both start workers."""
-    try:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = (settings.data_dir / "orchestrator.lock").open("w")
-    except OSError as error:
-        raise SettingsError(f"DATA_DIR: can't write to {settings.data_dir} ({error.strerror})") from None
-    with file as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SettingsError(
-                f"DATA_DIR: an orchestrator runs on {settings.data_dir} already; stop it first"
-            ) from None
-        yield
 
 
 async def _serve(
@@ -139,7 +119,7 @@ async def _serve(
         for task in serving:
             task.cancel()
         await asyncio.wait(serving)
-        if orchestrator and stop.by_hand:
+        if orchestrator and stop.by_hand and orchestrator.fleet.leading:
             await orchestrator.fleet.stop_workers()
 
 
@@ -243,6 +223,7 @@ def orchestrator_rules_of(settings: Settings, secrets: Secrets) -> OrchestratorR
         keep_alive=settings.enable_keep_alive,
         claim_wait_ms=settings.claim_wait_ms,
         name=_installation(settings),
+        alone=FolderLock(settings.data_dir / "orchestrator.lock").hold,
     )
 
 

@@ -40,7 +40,7 @@ _NO_WORKER: Mapping[str, str | int] = {"launched": 0, "qr": "", "code": ""}
 
 _AWAY_S = 1.0
 _UNAVAILABLE_MS = 5_000
-_NOT_LEADING_S = 10.0
+_NOT_LEADING_S = 5.0
 _TRIES = 20
 
 Describe = Callable[[Session], Awaitable[WorkerSpec | None]]
@@ -70,6 +70,7 @@ class Fleet:
         rules: FleetRules,
         clock: Clock,
         name: str = "orchestrator",
+        alone: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store = store
         self._runner = runner
@@ -79,6 +80,7 @@ class Fleet:
         self._rules = rules
         self._clock = clock
         self._name = name
+        self._alone = alone
         self.leading = False
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._starting: set[str] = set()
@@ -96,18 +98,24 @@ class Fleet:
                     self._look.clear()
                     wait_s = _AWAY_S
                     with suppress(StoreUnavailable, RunnerUnavailable):
-                        self.leading = await self._store.leader.hold(self._name)
-                        if self.leading:
-                            if not recovered:
-                                await self.recover()
-                                recovered = True
-                            wait_s = await self.round()
-                        else:
-                            _log.error("fleet.led_by_another", hint="stop the other one, then set TAKE_OVER=true here")
-                            wait_s = _NOT_LEADING_S
+                        self.leading = await self._may_lead()
+                        if self.leading and not recovered:
+                            await self.recover()
+                            recovered = True
+                        wait_s = await self.round() if self.leading else _NOT_LEADING_S
                     await first_of(woken, self._look, within_s=wait_s)
         finally:
             await self.abandon()
+
+    async def _may_lead(self) -> bool:
+        """One orchestrator starts workers; others only answer workers and people."""
+        if not self._alone():
+            return False  # its neighbour in the same folder does
+        if await self._store.leader.hold(self._name):
+            return True
+        hint = "another installation runs this fleet; stop it for good, then set TAKE_OVER=true here"
+        _log.error("fleet.led_by_another", hint=hint)
+        return False
 
     async def recover(self) -> None:
         """Find again what an earlier orchestrator started. Disturbs no worker."""

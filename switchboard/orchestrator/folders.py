@@ -1,8 +1,10 @@
 """The sessions' folders: where each worker keeps its auth data. Never read here, only put aside or removed."""
 
 import asyncio
+import fcntl
 import shutil
 from pathlib import Path
+from typing import TextIO
 
 _KEPT_ASIDE = 2
 """Of one session: enough to look into what happened, and no museum."""
@@ -37,3 +39,22 @@ class SessionFolders:
         """By age. A session's id holds no dot, so no other's folder is among them."""
         found = [path for path in self._aside.glob(f"{session}.*") if path.suffix[1:].isdigit()]
         return sorted(found, key=lambda path: int(path.suffix[1:]))
+
+
+class FolderLock:
+    """Of several orchestrators on one data folder, one starts workers. The lock ends with the process that has it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+
+    def hold(self) -> bool:
+        if self._file is None:
+            file = self._path.open("w")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.close()
+                return False
+            self._file = file
+        return True

@@ -68,6 +68,7 @@ class OrchestratorRules:
     keep_alive: bool = True
     claim_wait_ms: int = 25_000
     name: str = "orchestrator"
+    alone: Callable[[], bool] = lambda: True
 
 
 class Orchestrator:
@@ -82,7 +83,9 @@ class Orchestrator:
         self.seeded = asyncio.Event()
         self.care = ProxyCare(store, Prober(timeout_s=rules.probe_timeout_s), rules.probe_ms, rules.low_places, clock)
         folders = SessionFolders(rules.sessions_dir)
-        self.fleet = Fleet(store, runner, folders, self._describe, self.care.works, rules.fleet, clock, rules.name)
+        self.fleet = Fleet(
+            store, runner, folders, self._describe, self.care.works, rules.fleet, clock, rules.name, rules.alone
+        )
         self.watchdog = Watchdog(
             store, rules.fleet.restarts, rules.ping_timeout_ms, rules.watchdog_ms, clock, lambda: self.fleet.leading
         )
