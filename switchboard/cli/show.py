@@ -25,6 +25,8 @@ REASONS = {
     "scan_timeout": "it was not scanned in time",
     "logged_out": "the phone unlinked it; scan anew",
     "by_request": "on request",
+    "logout_unconfirmed": "WhatsApp could not be told; remove the device on the phone",
+    "switchboard_stopped": "switchboard was stopped",
     "replaced": "another program uses this link; find it, then start this one",
     "passkey_required": "the phone asks for a passkey, which no worker can give",
     "waiting_for_proxy": "no proxy has room or works; it waits, and never goes without one",

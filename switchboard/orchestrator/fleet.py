@@ -303,6 +303,12 @@ class Fleet:
     async def _put_aside(self, session: Session) -> None:
         await self._folders.put_aside(session.id, self._clock())
         await self._store.sessions.clear_aside(session.id)
+        if session.order and session.order.kind == "logout":  # it never said that it did
+            _log.warning("session.logout_unconfirmed", session=session.id)
+            await self._store.sessions.turn(
+                session.id, State.LOGGED_OUT, "logout_unconfirmed", self._clock(), fields={"order": ""},
+                among=[State.LOGGED_OUT],
+            )  # fmt: skip
 
     async def _end_scan(self, session: Session) -> None:
         _log.info("session.not_scanned_in_time", session=session.id)

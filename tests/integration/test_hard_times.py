@@ -179,6 +179,15 @@ async def test_the_reason_of_an_end_is_not_overwritten_by_the_worker_that_obeys(
     assert await board.on("proxy_1") == set()
 
 
+async def test_a_log_out_that_nobody_could_tell_whatsapp_says_so(board: Board) -> None:
+    session = await board.linked()
+    await board.command(session, "logout")
+    board.world.workers.clear()
+    await board.settle()
+    shown = await board.show(session)
+    assert (shown["status"], shown["reason"]) == ("logged_out", "logout_unconfirmed")
+
+
 async def test_a_restriction_keeps_the_end_that_whatsapp_stated(board: Board) -> None:
     session = await board.linked()
     await board.store.accounts.restrict(PHONES[1], board.now + HOUR, board.now)
