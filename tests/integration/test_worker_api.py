@@ -225,8 +225,8 @@ async def test_only_the_worker_of_that_session_is_believed(border: Border) -> No
         refusals = [
             await border.call(path, body, secret=worker_secret("another master", "a")),
             await border.call(path, body, secret=worker_secret(MASTER, "b")),
-            await border.call(path, body, age_s=301),
-            await border.call(path, body, age_s=-301),
+            await border.call(path, body, age_s=310),
+            await border.call(path, body, age_s=-310),
             await border.send(path, content + b" ", good),
             await border.send(path, content, good | {"webhook-id": "msg_2"}),
             await border.send(path, content, {}),
