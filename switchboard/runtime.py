@@ -119,8 +119,11 @@ async def _serve(
         for task in serving:
             task.cancel()
         await asyncio.wait(serving)
-        if orchestrator and stop.by_hand and orchestrator.fleet.leading:
-            await orchestrator.fleet.stop_workers()
+        if orchestrator and orchestrator.fleet.leading:
+            if stop.by_hand:
+                await orchestrator.fleet.stop_workers()
+            else:
+                _log.info("workers.go_on", hint="they are found again at the next start")
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -304,6 +307,8 @@ def _announce(settings: Settings, secrets: Secrets, parts: frozenset[str]) -> No
     if parts & {"gateway", "orchestrator"}:
         url = settings.own_url(_port(settings, parts)).replace("127.0.0.1", "localhost")
         lines.append(f"Switchboard ({', '.join(sorted(parts))}) answers on {url}")
+    if "orchestrator" in parts and settings.worker_command is None:
+        lines.append("WORKER_COMMAND is not set: sessions can be made, but there is no worker to run for them.")
     if "api_key" in secrets.generated:
         lines.append(f"Your API key, shown only this once: {secrets.api_key}")
         lines.append(f"It is kept in {settings.data_dir / 'secrets.json'}, readable by you alone.")

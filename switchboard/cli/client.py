@@ -68,6 +68,8 @@ def connect(url: str | None = None) -> Client:
         settings = load_settings()
     except SettingsError as reason:
         refuse(reason)
+    if url and "://" not in url:
+        url = f"http://{url}"
     return Client(url or settings.own_url(settings.orch_port), _key(settings))
 
 

@@ -1,17 +1,27 @@
 """`switchboard proxies`: the pool. Credentials go in, and never come out again."""
 
 import json
+import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.prompt import Prompt
 
 from switchboard.cli import show
-from switchboard.cli.sessions import AsJson, Url, server
+from switchboard.cli.client import refuse
+from switchboard.cli.sessions import AsJson, Url, Yes, server
+from switchboard.domain.ids import is_proxy_id
 
 app = typer.Typer(help="Proxies: the pool that sessions get their places from.", no_args_is_help=True)
-Proxy = Annotated[str, typer.Argument(help="As listed, like proxy_1.")]
+
+
+def _proxy_id(text: str) -> str:
+    if not is_proxy_id(text):
+        raise typer.BadParameter("is no proxy id; see `switchboard proxies list`")
+    return text
+
+
+Proxy = Annotated[str, typer.Argument(help="As listed, like proxy_1.", callback=_proxy_id)]
 
 
 @app.command("list")
@@ -23,7 +33,7 @@ def list_proxies(url: Url = None, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({"proxies": items, "inventory": inventory}, indent=2))
         return
-    console = Console()
+    console = show.console()
     if not items:
         console.print("The pool is empty. Add a proxy: [bold]switchboard proxies add[/bold]")
         return
@@ -44,19 +54,31 @@ def add(
     url: Url = None,
 ) -> None:
     """Add a proxy. It is tried at once."""
-    given = proxy or Prompt.ask("socks5h://user:password@host:port", password=True)
     with server(url) as client:
-        item = client.post("/api/proxies", {"url": given.strip()})
-    Console().print(show.proxies([item]))
+        item = client.post("/api/proxies", {"url": (proxy or _asked()).strip()})
+        show.console().print(show.proxies([item]))
+        if item["status"] == "BAD":
+            verdict = client.post(f"/api/proxies/{item['proxyId']}/probe")
+            refuse(f"{item['proxyId']} is in the pool, but does not work: {verdict['detail']} It is tried again later.")
+
+
+def _asked() -> str:
+    """Not on the command line, so that it stays out of the shell's history."""
+    return (
+        Prompt.ask("socks5h://user:password@host:port", password=True) if sys.stdin.isatty() else sys.stdin.readline()
+    )
 
 
 @app.command()
 def remove(
     proxy: Proxy,
     force: Annotated[bool, typer.Option("--force", help="Move its sessions to others, or let them wait.")] = False,
+    yes: Yes = False,
     url: Url = None,
 ) -> None:
     """Take a proxy out of the pool."""
+    if force and not yes:
+        typer.confirm(f"Move all sessions of {proxy} to others, or let them wait?", abort=True)
     with server(url) as client:
         client.delete(f"/api/proxies/{proxy}", **({"force": "true"} if force else {}))
     typer.echo(f"{proxy} is removed.")
@@ -68,6 +90,6 @@ def probe(proxy: Proxy, url: Url = None) -> None:
     with server(url) as client:
         verdict = client.post(f"/api/proxies/{proxy}/probe")
     mark = "[green]✓[/green]" if verdict["ok"] else "[bold red]✗[/bold red]"
-    Console().print(f"{mark} {proxy}: {verdict['detail']} ({verdict['tookMs']} ms)")
+    show.console().print(f"{mark} {proxy}: {verdict['detail']} ({verdict['tookMs']} ms)")
     if not verdict["ok"]:
         raise typer.Exit(1)

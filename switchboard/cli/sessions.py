@@ -3,19 +3,28 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from switchboard.cli import show
 from switchboard.cli.client import ApiError, Client, connect, refuse
 from switchboard.cli.linking import Linking
+from switchboard.domain.ids import is_session_id
 
 app = typer.Typer(help="Sessions: linked devices, and the workers that run them.", no_args_is_help=True)
 
 Url = Annotated[str | None, typer.Option(help="Where Switchboard answers, if not on this machine's ORCH_PORT.")]
-Session = Annotated[str, typer.Argument(help="As listed, like worker_1.")]
+
+
+def _session_id(text: str) -> str:
+    if not is_session_id(text):
+        raise typer.BadParameter("is no session id; see `switchboard sessions list`")
+    return text
+
+
+Session = Annotated[str, typer.Argument(help="As listed, like worker_1.", callback=_session_id)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -37,11 +46,14 @@ def list_sessions(url: Url = None, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(items, indent=2, ensure_ascii=False))
         return
-    console = Console()
+    console = show.console()
     if not items:
         console.print("There is no session yet. Make one: [bold]switchboard sessions new[/bold]")
         return
     console.print(show.sessions(items))
+    for item in items:
+        if item["reason"]:
+            console.print(f"  {item['sessionId']}: {show.reason(item['reason'])}", markup=False, style="dim")
     if inventory["direct"]:
         console.print("[bold yellow]There is no proxy: sessions connect directly (ALLOW_DIRECT).[/bold yellow]")
     else:
@@ -89,7 +101,7 @@ def scan(
 
 
 def _link(client: Client, item: dict[str, Any], pair: str | None) -> None:
-    console = Console()
+    console = show.console()
     try:
         linked = Linking(client, console, item["sessionId"], pair).wait()
     except KeyboardInterrupt:
@@ -112,24 +124,48 @@ def show_one(session: Session, url: Url = None, as_json: AsJson = False) -> None
     if as_json:
         typer.echo(json.dumps({**item, "events": events}, indent=2, ensure_ascii=False))
         return
-    Console().print(show.details(item, events))
+    show.console().print(show.details(item, events))
 
 
-def _command(name: str, done: str, text: str) -> None:
+def _command(name: str, text: str) -> None:
     def run(session: Session, url: Url = None) -> None:
         with server(url) as client:
-            client.post(f"/api/sessions/{session}/{name}")
-        typer.echo(f"{session} {done}.")
+            item = client.post(f"/api/sessions/{session}/{name}")
+        typer.echo(_said(name, item))
 
     run.__doc__ = text
     app.command(name)(run)
 
 
-_command("start", "is starting", "Start a session that does not run.")
-_command("stop", "is stopped; it stays linked", "Stop a session. It stays linked, and can be started again.")
-_command("restart", "is restarting; no new scan is needed", "Replace a session's worker. No new scan.")
-_command("pause", "is paused, with all sessions of its number", "Its number sends nothing until it is resumed.")
-_command("resume", "may send again", "End a pause or a restriction.")
+def _said(name: str, item: dict[str, Any]) -> str:
+    session, linked = item["sessionId"], item["phone"] is not None
+    match name:
+        case "stop":
+            return f"{session} is stopped{'; it stays linked' if linked else ''}."
+        case "restart" | "start":
+            scan = "no new scan is needed" if linked and not item["scanBy"] else "it waits for a scan: sessions scan"
+            return f"{session} is being started; {scan}."
+        case "pause":
+            return f"{session} is paused, with all sessions of {show.phone(item['phone'])}."
+    return f"{session} may send again."
+
+
+_command("start", "Start a session that does not run.")
+_command("stop", "Stop a session. It stays linked, and can be started again.")
+_command("restart", "Replace a session's worker. No new scan.")
+_command("pause", "Its number sends nothing until it is resumed.")
+_command("resume", "End a pause or a restriction.")
+
+
+@app.command()
+def qr(session: Session, file: Annotated[Path, typer.Argument(help="Ends in .png or .svg.")], url: Url = None) -> None:
+    """Save a session's current code as a picture, to show to whoever has the phone. It is good for seconds only."""
+    if file.suffix not in (".png", ".svg"):
+        raise typer.BadParameter("ends in neither .png nor .svg", param_hint="FILE")
+    with server(url) as client:
+        code = client.get(f"/api/sessions/{session}/qr")
+    show.save_qr(code["qr"], file)
+    typer.echo(f"{file} holds the code of {session}, good for {show.left(code['expiresAt']) or 'a moment'}.")
 
 
 @app.command()
@@ -138,7 +174,9 @@ def logout(session: Session, yes: Yes = False, url: Url = None) -> None:
     if not yes:
         typer.confirm(f"Unlink {session} from its phone? Linking it again needs a scan", abort=True)
     with server(url) as client:
-        client.post(f"/api/sessions/{session}/logout")
+        item = client.post(f"/api/sessions/{session}/logout")
+    if item["reason"] == "logout_unconfirmed":
+        refuse(f"{session} is logged out here, but {show.reason(item['reason'])} ({item['deviceName']}).")
     typer.echo(f"{session} is logged out.")
 
 
@@ -152,6 +190,8 @@ def delete(session: Session, yes: Yes = False, url: Url = None) -> None:
             typer.confirm(f"Delete {session} ({show.phone(item['phone']) or 'not linked'})?{waiting}", abort=True)
         answer = client.delete(f"/api/sessions/{session}")
     typer.echo(f"{session} is deleted." if answer["deleted"] else f"{session} is being deleted.")
+    if answer["unlinked"] is False:
+        refuse(f"WhatsApp could not be told: remove '{item['deviceName']}' under Linked devices on the phone.")
 
 
 def _set(**fields: str | None) -> dict[str, Any]:

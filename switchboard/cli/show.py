@@ -1,10 +1,14 @@
 """How things look in a terminal: sessions, phone numbers, moments, and a QR code one can scan."""
 
+import os
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import phonenumbers
 import segno
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -41,8 +45,13 @@ REASONS = {
 }
 
 
-def status(word: str) -> Text:
-    return Text(word, style=COLOURS.get(word, "bold red"))
+def console() -> Console:
+    """As wide as the terminal; where there is none, wide enough for whatever reads it."""
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
+
+
+def status(words: str) -> Text:
+    return Text(words, style=COLOURS.get(words.partition(",")[0], "bold red"))
 
 
 def reason(word: str | None) -> str:
@@ -87,22 +96,23 @@ def left(moment: str | None, now: datetime | None = None) -> str:
 
 
 def sessions(items: list[dict[str, Any]]) -> Table:
-    table = Table("session", "name", "status", "phone", "proxy", "sent today", "queue", "last ping", "why", box=None)
+    table = Table("session", "name", "status", "phone", "proxy", "sent", "queue", "ping", box=None)
     table.columns[5].justify = table.columns[6].justify = "right"
-    for column in table.columns[:5]:
+    for column in table.columns:
         column.no_wrap = True
+    table.columns[1].overflow = "ellipsis"
+    table.columns[0].min_width = max((len(item["sessionId"]) for item in items), default=0)
     for item in items:
         daily = item["limits"]["daily"] if item["limits"] else None
         table.add_row(
             item["sessionId"],
             escape(item["name"] or ""),
-            status(item["status"]),
+            status(item["status"] + (", paused" if item["paused"] and item["status"] != "paused" else "")),
             phone(item["phone"]),
             item["proxyId"] or "",
             f"{item['sentToday']} of {daily}" if daily else "",
             str(item["queueSize"] or ""),
             ago(item["lastPing"]),
-            escape(reason(item["reason"])),
         )
     return table
 
@@ -161,6 +171,10 @@ def qr(code: str) -> Text:
         for upper, lower in zip(matrix[::2], matrix[1::2], strict=True)
     ]
     return Text("\n".join(lines), style="#000000 on #ffffff", no_wrap=True)
+
+
+def save_qr(code: str, file: Path) -> None:
+    segno.make(code, error="l", micro=False).save(str(file), scale=8, border=4)
 
 
 def qr_size(code: str) -> tuple[int, int]:

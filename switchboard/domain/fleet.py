@@ -106,6 +106,7 @@ class _World:
     now: int
     longest_gap_ms: int
     allow_direct: bool
+    told: str
 
 
 def plan(
@@ -119,12 +120,14 @@ def plan(
     starting: int = 0,
     busy: Collection[str] = (),
     allow_direct: bool = True,
+    told: str = "",
 ) -> Plan:
     """All that can be done now. Sessions in `busy` have an action under way and are left alone.
 
-    `allow_direct`: a session may do without a proxy while the pool is empty.
+    `allow_direct`: a session may do without a proxy while the pool is empty. `told` stands for what workers are told
+    of us: one that was told something else can't reach us.
     """
-    world = _World(proxies, now, pace.longest_gap_ms, allow_direct)
+    world = _World(proxies, now, pace.longest_gap_ms, allow_direct, told)
     seen: dict[str, list[Seen]] = {}
     for worker in workers:
         seen.setdefault(worker.session, []).append(worker)
@@ -189,6 +192,8 @@ def _up(session: Session, worker: Seen | None, world: _World) -> Action | int | 
         return Note(session, worker)
     if worker is not None and session.launched != session.generation:
         return Stop(worker, "nobody listens to it")
+    if worker is not None and session.told not in (None, world.told):
+        return Stop(worker, "it was told another address, or secret")
     if worker is None and session.launched == session.generation:
         return Lose(session)
     if session.scan_by is not None and world.now >= session.scan_by and session.state is not State.CONNECTED:

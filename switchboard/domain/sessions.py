@@ -100,6 +100,8 @@ class Session:
     not_before: int = 0  # no start before this moment
     ends: tuple[int, ...] = ()  # when its worker ended unasked, newest last
     silences: int = 0  # restarts in a row for want of a PING
+    misses: int = 0  # starts in a row that found nothing to run on
+    told: str | None = None  # what its worker was told of us, as a mark
     scan_by: int | None = None
     aside: bool = False  # its auth data is no good any more, and is to be put aside
     order: Order | None = None
@@ -149,11 +151,14 @@ def held_until(moment: int, now: int) -> int:
     return moment if moment > now else 0
 
 
+_VERBS = {Command.LOGOUT: "log out", Command.PAIR: "get a pairing code for"}
+
+
 def check(command: Command, session: Session) -> None:
     """Refuse what makes no sense for a session in this state, and say what would."""
     reason = _refusal(command, session)
     if reason:
-        raise InvalidTransition(session.id, command.value, session.state.value, reason)
+        raise InvalidTransition(session.id, _VERBS.get(command, command.value), session.state.value, reason)
 
 
 def _refusal(command: Command, session: Session) -> str | None:
@@ -163,18 +168,24 @@ def _refusal(command: Command, session: Session) -> str | None:
     match command:
         case Command.START if not ended:
             return "it runs already; restart it to begin anew"
-        case Command.STOP if session.state is State.STOPPED:
-            return "it is stopped already"
+        case Command.STOP if ended:
+            return "it is stopped already" if session.state is State.STOPPED else "it does not run"
         case Command.RESTART if ended:
             return "it does not run; start it"
-        case Command.LOGOUT if session.phone is None:
-            return "it was never linked to a phone; delete it instead"
-        case Command.LOGOUT if session.state is State.LOGGED_OUT:
-            return "it is logged out already"
-        case Command.LOGOUT if ended:
-            return "it does not run, so it can't tell WhatsApp; start it first, or remove the device on the phone"
         case Command.PAUSE | Command.RESUME if session.phone is None:
             return "it was never linked to a phone, so there is nothing to send"
         case Command.PAIR if not session.scanning or ended:
             return "it does not wait for a scan; start it first"
+        case Command.LOGOUT:
+            return _no_logout(session, ended)
+    return None
+
+
+def _no_logout(session: Session, ended: bool) -> str | None:
+    if session.phone is None:
+        return "it was never linked to a phone; delete it instead"
+    if session.state is State.LOGGED_OUT:
+        return "it is logged out already"
+    if ended:
+        return "it does not run, so it can't tell WhatsApp; start it first, or remove the device on the phone"
     return None

@@ -101,6 +101,9 @@ class SessionList(BaseModel):
 class DeleteAnswer(BaseModel):
     deleted: bool = Field(description="False if it is still being done.")
     sessionId: str
+    unlinked: bool | None = Field(
+        description="False: WhatsApp could not be told, so the phone still lists the device; remove it there."
+    )
 
 
 class QrAnswer(BaseModel):

@@ -27,6 +27,7 @@ from switchboard.runners.base import (
     Runner,
     RunnerError,
     RunnerUnavailable,
+    Telling,
     Tended,
 )
 from switchboard.runners.spec import WorkerSpec
@@ -39,7 +40,7 @@ _NO_WORKER: Mapping[str, str | int] = {"launched": 0, "qr": "", "code": ""}
 """Nobody is there to be heard: late words do not count, and silence is no fault."""
 
 _AWAY_S = 1.0
-_UNAVAILABLE_MS = 5_000
+_UNAVAILABLE_MS, _UNAVAILABLE_MOST_MS = 5_000, 300_000
 _NOT_LEADING_S = 5.0
 _TRIES = 20
 
@@ -55,6 +56,8 @@ class FleetRules:
     monitor_ms: int = 30_000
     allow_direct: bool = False
     start_timeout_s: float = 60.0
+    told: str = ""
+    """Stands for what every worker is told of us. One that was told otherwise can't reach us: it is replaced."""
     pace: Pace = field(default_factory=Pace)
     restarts: RestartRules = field(default_factory=RestartRules)
 
@@ -82,6 +85,7 @@ class Fleet:
         self._name = name
         self._alone = alone
         self.leading = False
+        self._said = ""
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._starting: set[str] = set()
         self._last_start = 0
@@ -91,11 +95,12 @@ class Fleet:
     async def run(self) -> None:
         """Serve until cancelled. What is under way then is found again at the next start."""
         recovered = False
+        ended = self._runner.ended if isinstance(self._runner, Telling) else asyncio.Event()
         try:
             async with self._store.wakeups.listen("fleet") as woken:
                 while True:
-                    woken.clear()
-                    self._look.clear()
+                    for event in (woken, self._look, ended):
+                        event.clear()
                     wait_s = _AWAY_S
                     with suppress(StoreUnavailable, RunnerUnavailable):
                         self.leading = await self._may_lead()
@@ -103,19 +108,25 @@ class Fleet:
                             await self.recover()
                             recovered = True
                         wait_s = await self.round() if self.leading else _NOT_LEADING_S
-                    await first_of(woken, self._look, within_s=wait_s)
+                    await first_of(woken, self._look, ended, within_s=wait_s)
         finally:
             await self.abandon()
 
     async def _may_lead(self) -> bool:
         """One orchestrator starts workers; others only answer workers and people."""
         if not self._alone():
-            return False  # its neighbour in the same folder does
-        if await self._store.leader.hold(self._name):
-            return True
-        hint = "another installation runs this fleet; stop it for good, then set TAKE_OVER=true here"
-        _log.error("fleet.led_by_another", hint=hint)
-        return False
+            self._say_who_leads("another orchestrator on this data folder does; this one only answers")
+            return False
+        if not await self._store.leader.hold(self._name):
+            self._say_who_leads("another installation does; stop it for good, then set TAKE_OVER=true here")
+            return False
+        self._said = ""
+        return True
+
+    def _say_who_leads(self, words: str) -> None:
+        if words != self._said:
+            _log.error("fleet.led_by_another", hint=f"Who starts workers? {words}.")
+        self._said = words
 
     async def recover(self) -> None:
         """Find again what an earlier orchestrator started. Disturbs no worker."""
@@ -141,6 +152,7 @@ class Fleet:
             starting=len(self._starting),
             busy=busy | set(self._busy),
             allow_direct=self._rules.allow_direct,
+            told=self._rules.told,
         )
         for action in plan.actions:
             self._begin(action)
@@ -255,7 +267,8 @@ class Fleet:
         """Not the worker's fault: what it runs on is away. Tried again soon, and never given up."""
         _log.warning("worker.not_started", session=session.id, error=why)
         now = self._clock()
-        fields = {**_NO_WORKER, "notBefore": now + _UNAVAILABLE_MS}
+        gap = min(_UNAVAILABLE_MS << min(session.misses, 10), _UNAVAILABLE_MOST_MS)
+        fields = {**_NO_WORKER, "notBefore": now + gap, "misses": session.misses + 1}
         await self._store.sessions.turn(
             session.id, State.DISCONNECTED, f"not_started:{why[:200]}", now, {With.DETACH}, fields, among=_UP
         )
@@ -273,7 +286,7 @@ class Fleet:
         if await self._assigned(session):
             return True
         if worker is not None:
-            await self._stop(worker, "no proxy has room")
+            await self._stop(worker, "there is no proxy for it")
         if session.reason == "waiting_for_proxy":
             return worker is not None
         _log.warning("session.waits_for_proxy", session=session.id)
@@ -326,7 +339,8 @@ class Fleet:
         await self._store.sessions.vacate(session.id)
 
     async def _start(self, session: Session) -> None:
-        if not await self._store.sessions.launch(session.id, session.generation, self._clock()):
+        told = self._rules.told
+        if not await self._store.sessions.launch(session.id, session.generation, self._clock(), told):
             return  # something changed since it was planned
         spec = await self._describe(session)
         if spec is None:
@@ -352,7 +366,8 @@ class Fleet:
             await self._failed_once(session, f"not_started:{str(error)[:200]}")
             return
         await self._store.sessions.keep_handle(session.id, handle.dump())
-        _log.info("worker.started", session=session.id, generation=session.generation, proxy=session.proxy)
+        pid = handle.data.get("pid")
+        _log.info("worker.started", session=session.id, generation=session.generation, proxy=session.proxy, pid=pid)
 
     async def _remove(self, session: Session) -> None:
         await self._folders.remove(session.id)

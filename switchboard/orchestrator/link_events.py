@@ -135,14 +135,11 @@ class LinkEvents:
         turned = await self._store.sessions.turn(
             event.sessionId, state, reason, self._clock(), {With.WORKER, *effects}, fields
         )
-        _log.info(
-            "session.turned",
-            session=event.sessionId,
-            state=state.value,
-            reason=reason,
-            outcome=turned.outcome,
-            was=turned.state,
-        )
+        if not turned.ok:
+            _log.info("session.not_believed", session=event.sessionId, said=state.value, outcome=turned.outcome)
+        elif turned.state != state:
+            tell = _log.info if state is State.QR_READY else _log.warning
+            tell(f"session.{state.value}", session=event.sessionId, was=turned.state, reason=reason)
         return turned
 
 

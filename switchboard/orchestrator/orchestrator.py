@@ -1,8 +1,9 @@
 """Puts the orchestrator together: what serves, what watches, and its routes, from what it is given."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,10 @@ class Orchestrator:
         self.seeded = asyncio.Event()
         self.care = ProxyCare(store, Prober(timeout_s=rules.probe_timeout_s), rules.probe_ms, rules.low_places, clock)
         folders = SessionFolders(rules.sessions_dir)
+        told = hashlib.sha256(f"{rules.webhook_url} {rules.webhook_secret}".encode()).hexdigest()[:12]
+        fleet_rules = replace(rules.fleet, told=told)
         self.fleet = Fleet(
-            store, runner, folders, self._describe, self.care.works, rules.fleet, clock, rules.name, rules.alone
+            store, runner, folders, self._describe, self.care.works, fleet_rules, clock, rules.name, rules.alone
         )
         self.watchdog = Watchdog(
             store, rules.fleet.restarts, rules.ping_timeout_ms, rules.watchdog_ms, clock, lambda: self.fleet.leading

@@ -152,5 +152,7 @@ class ProxyCare:
 
     async def _note(self, proxy: str, verdict: Verdict) -> None:
         news = await self._store.proxies.mark(proxy, ok=verdict.ok, reason=verdict.code, now=self._clock())
-        if news:
-            _log.warning("proxy.marked", proxy=proxy, ok=verdict.ok, code=verdict.code, detail=verdict.detail)
+        if news and verdict.ok:
+            _log.info("proxy.recovered", proxy=proxy)
+        elif news:
+            _log.warning("proxy.bad", proxy=proxy, code=verdict.code, detail=verdict.detail)

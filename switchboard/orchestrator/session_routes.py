@@ -141,8 +141,9 @@ def session_change_routes(
     )  # fmt: skip
     async def delete(request: Request, sessionId: SessionId) -> JSONResponse:
         caller_of(request).require_session(sessionId)
-        done = await service.delete(sessionId)
-        return JSONResponse({"deleted": done, "sessionId": sessionId}, 200 if done else 202)
+        done, unlinked = await service.delete(sessionId)
+        answer = {"deleted": done, "sessionId": sessionId, "unlinked": unlinked}
+        return JSONResponse(answer, 200 if done else 202)
 
     return router
 

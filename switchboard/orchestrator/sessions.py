@@ -144,9 +144,13 @@ class SessionService:
             {"wanted": Wanted.STOP.value, **self._logout_order()},
         )  # fmt: skip
         self._done(Command.LOGOUT, session, turned)
+        await self._soon(lambda: self._has_answered(session.id))
 
-    async def delete(self, session_id: str) -> bool:
-        """Log out, stop, remove its data and free its places. True once all of it is done."""
+    async def delete(self, session_id: str) -> tuple[bool, bool | None]:
+        """Log out, stop, remove its data and free its places.
+
+        Whether all of it is done by now; and whether the phone knows, None while that can't be told.
+        """
         session = await self._allowed(Command.DELETE, session_id)
         if session.wanted is not Wanted.DELETE:
             linked = session.linked and session.wanted is Wanted.RUN
@@ -159,7 +163,8 @@ class SessionService:
             self._done(Command.DELETE, session, turned)
         if session.wanted is None:  # its worker is not ours, so there is nobody to wait for
             await self._store.sessions.forget(session.id, self._clock())
-        return await self._soon(lambda: self._is_gone(session.id))
+        done = await self._soon(lambda: self._is_gone(session.id))
+        return done, await self._store.sessions.was_unlinked(session.id)
 
     def _logout_order(self) -> dict[str, str | int]:
         return {"orderKind": "logout", "orderBy": self._clock() + self._store.sessions.rules.logout_ms}
@@ -220,6 +225,11 @@ class SessionService:
             raise errors.TooManySessions(self._store.sessions.rules.per_phone)
         if not turned.ok:
             raise errors.InvalidTransition(session.id, command.value, turned.state or "", "it has just changed")
+
+    async def _has_answered(self, session_id: str) -> bool:
+        """It did what it was ordered to, or the time for it is over."""
+        session = await self._store.sessions.get(session_id)
+        return session is None or session.order is None
 
     async def _is_gone(self, session_id: str) -> bool:
         return await self._store.sessions.get(session_id) is None

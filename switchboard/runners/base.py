@@ -4,6 +4,7 @@ A runner holds no truth of its own in memory: whatever it started it can find ag
 (files, labels), so the program that uses it may be killed at any moment and built anew.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -103,3 +104,10 @@ class Tended(Protocol):
     """An extra: a runner that wants to be called now and then, for log rotation and the like."""
 
     async def tend(self) -> None: ...
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """An extra: a runner that notices by itself that a worker ended, and sets `ended` then. Clear it before looking."""
+
+    ended: asyncio.Event

@@ -13,9 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from switchboard.runners.base import Handle
 from switchboard.runners.pids import Identity, Seen, alive, everyone, has_open
 
+_log = structlog.get_logger(__name__)
 RUNNER = "process"
 VERSION = 1
 VARIABLE = "SWITCHBOARD_WORKER"
@@ -91,11 +94,14 @@ class Family:
 
     async def end(self, grace_s: float) -> None:
         """Ask them all, wait, then kill; return when nobody is left."""
-        deadline, pause, quiet = time.monotonic() + grace_s, POLL_S, 0
+        deadline, pause, quiet, killed = time.monotonic() + grace_s, POLL_S, 0, False
         self._signal(signal.SIGTERM)
         # Nobody there, twice: one that is just replacing its program shows no environment for that moment.
         while (quiet := 0 if self._is_there() else quiet + 1) < _QUIET_LOOKS:
             if not quiet and time.monotonic() >= deadline:
+                if not killed:
+                    _log.warning("worker.killed", pid=self._leader.pid, why=f"it did not end within {grace_s:g} s")
+                killed = True
                 self._signal(signal.SIGKILL)
             await asyncio.sleep(pause)
             pause = POLL_S if quiet else min(pause * 1.3, _POLL_MAX_S)

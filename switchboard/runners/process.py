@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from switchboard.runners.base import AlreadyRunning, Handle, Observed, RunnerUnavailable, StartFailed
+from switchboard.runners.ends import Ends
 from switchboard.runners.family import (
     POLL_S,
     RUNNER,
@@ -72,6 +73,8 @@ class ProcessRunner:
         self._clock = clock
         # Only for their exit codes, and so that no zombie stays. Nothing else is known from here.
         self._children: dict[str, tuple[Handle, subprocess.Popen[bytes]]] = {}
+        self._ends = Ends()
+        self.ended = self._ends.event
 
     async def start(self, spec: WorkerSpec) -> Handle:
         checked(spec.session_id)
@@ -249,6 +252,8 @@ class ProcessRunner:
 
     def _observe(self, handle: Handle) -> Observed:
         running = _alive(handle)
+        if running and (leader := leader_of(handle)):
+            self._ends.watch(leader)
         return Observed(
             handle=handle,
             running=running,

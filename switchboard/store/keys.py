@@ -51,6 +51,8 @@ CATALOGUE = (
     Key("sessions_seq", "sessions:seq", "string", "for ever", "provision", "counter of worker_<n>"),
     Key("temp", "session:temp:{}", "string", "while it waits for its scan", "provision, assign, connect, transition",
         "the proxy that a session that is not linked holds a place on"),
+    Key("gone", "session:gone:{}", "string", "1 minute", "forget",
+        "whether WhatsApp was told that a deleted session is no device of its phone any more"),
     Key("session_events", "session:events:{}", "stream", "the newest 200 or so", "all session moves, keep",
         "what happened to one session, and what its worker said"),
     Key("seen", "session:seen:{}", "zset", "until deleted; 256 at most", "keep",

@@ -37,7 +37,7 @@ class With(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """`outcome` is OK, or else STALE, MOVED, TOO_MANY, OTHER_PHONE or REFUSED: then `state` was in the way."""
+    """`outcome` is OK, or else STALE, MOVED, TOO_MANY, OTHER_PHONE or REFUSED. `state` is the one before."""
 
     outcome: str
     state: str | None = None
@@ -147,6 +147,12 @@ class Sessions:
     async def forget(self, session: str, now: int) -> bool:
         return bool(await self._scripts.run("forget", session, now))
 
+    async def was_unlinked(self, session: str) -> bool | None:
+        """Whether WhatsApp was told that a session which was deleted lately is no device of its phone any more."""
+        async with store_errors():
+            found = await self._client.get(self._keys("gone", session))
+        return None if found is None else found == "1"
+
     # --- states --------------------------------------------------------------------------------------------------
 
     async def connect(self, session: str, phone: str, now: int) -> Turned:
@@ -198,13 +204,15 @@ class Sessions:
 
     # --- its worker ----------------------------------------------------------------------------------------------
 
-    async def launch(self, session: str, generation: int, now: int) -> bool:
-        return bool(await self._scripts.run("launch", session, generation, now))
+    async def launch(self, session: str, generation: int, now: int, told: str = "") -> bool:
+        """`told` stands for what the worker is told of us."""
+        return bool(await self._scripts.run("launch", session, generation, now, told))
 
     async def keep_handle(self, session: str, handle: str) -> None:
         async with store_errors():
             if await self._client.exists(self._keys("session", session)):
                 await self._client.hset(self._keys("session", session), "handle", handle)
+                await self._client.hdel(self._keys("session", session), "misses")
 
     async def clear_aside(self, session: str) -> None:
         async with store_errors():
@@ -215,6 +223,7 @@ class Sessions:
 
     async def order_done(self, session: str) -> None:
         async with store_errors():
+            await self._client.hset(self._keys("session", session), "unlinked", "1")
             await self._client.hdel(self._keys("session", session), "order")
             await self._client.publish(self._keys("wake"), "fleet")
 
@@ -262,6 +271,8 @@ def _session(session: str, raw: Mapping[str, str]) -> Session:
         not_before=int(raw.get("notBefore", 0)),
         ends=tuple(map(int, filter(None, raw.get("ends", "").split(",")))),
         silences=int(raw.get("silences", 0)),
+        misses=int(raw.get("misses", 0)),
+        told=raw.get("told"),
         scan_by=moment("scanBy"),
         aside="aside" in raw,
         order=_order(raw),

@@ -124,6 +124,8 @@ async def test_a_person_links_a_phone_from_the_terminal_and_looks_after_it() -> 
 
         assert "worker_1 is deleted." in await cli(it, "sessions", "delete", "--yes", "worker_1")
         assert "There is no session" in await cli(it, "sessions", "show", "worker_1", code=2)
+        for odd in ("worker_1?x=1", "../proxies", "", "worker_1#x"):
+            assert "is no session id" in await cli(it, "sessions", "delete", "--yes", odd, code=2)
         it.check_order()
 
 
@@ -139,11 +141,16 @@ async def test_leaving_the_terminal_leaves_the_session_and_says_how_to_go_on() -
         finally:
             terminal.close()
 
-        small = Terminal(it, "sessions", "scan", "worker_1", lines=20)
-        try:
-            await small.shows("too small for the code: it needs ")
-        finally:
-            small.close()
+        tight, tiny = (20, "worker_1: waiting for the phone, "), (10, "switchboard sessions qr worker_1 code.png")
+        for lines, words in (tight, tiny):
+            small = Terminal(it, "sessions", "scan", "worker_1", lines=lines)
+            try:
+                await small.shows(words)
+            finally:
+                small.close()
+        picture = it.folder / "code.png"
+        await cli(it, "sessions", "qr", "worker_1", str(picture))
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
         code = Terminal(it, "sessions", "scan", "worker_1", "--pair", PHONE)
         try:
@@ -173,8 +180,9 @@ async def test_the_pool_is_looked_after_without_ever_showing_a_password() -> Non
         assert "✓ proxy_1" in await cli(it, "proxies", "probe", "proxy_1")
         refused = await cli(it, "proxies", "add", "socks5://me:hunter2@127.0.0.1:1080", code=2)
         assert "write socks5h://" in refused
-        added = await cli(it, "proxies", "add", "socks5h://me:hunter2@127.0.0.1:9")
+        added = await cli(it, "proxies", "add", "socks5h://me:hunter2@127.0.0.1:9", code=2)
         assert "BAD (unreachable)" in added
+        assert "proxy_2 is in the pool, but does not work: Nobody listens" in added
         assert "hunter2" not in refused + added + await cli(it, "proxies", "list", "--json")
         assert "✗ proxy_2" in await cli(it, "proxies", "probe", "proxy_2", code=1)
         assert "proxy_2 is removed." in await cli(it, "proxies", "remove", "proxy_2")

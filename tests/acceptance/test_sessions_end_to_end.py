@@ -50,6 +50,18 @@ async def test_a_session_has_its_proxy_before_its_qr_and_keeps_it_for_its_phone(
         it.check_order()
 
 
+async def test_the_end_of_a_worker_is_noticed_long_before_the_next_look() -> None:
+    async with installation(MONITOR_INTERVAL_MS="600000") as it:
+        await it.start()
+        session = await it.linked(PHONE)
+        worker = it.worker(session)
+        os.kill(worker, signal.SIGKILL)
+        await it.becomes(session, "disconnected", "worker_exited")
+        await it.becomes(session, "connected")
+        assert it.worker(session) != worker
+        assert it.whatsapp.scans[session] == 1
+
+
 async def test_workers_outlive_the_program_and_are_found_again() -> None:
     async with installation() as it:
         await it.start()

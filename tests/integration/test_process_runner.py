@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from switchboard.runners import pids, process
-from switchboard.runners.base import AlreadyRunning, Handle, Runner, RunnerUnavailable, StartFailed, Tended
+from switchboard.runners.base import AlreadyRunning, Handle, Runner, RunnerUnavailable, StartFailed, Telling, Tended
 from switchboard.runners.process import ProcessRunner
 from switchboard.runners.records import Records
 from switchboard.runners.spec import worker_spec
@@ -285,6 +285,20 @@ async def test_even_without_records_there_is_no_second_worker(bench: ProcessBenc
     with pytest.raises(AlreadyRunning):
         await bench.runner().start(bench.spec(generation=2))
     assert bench.alive("s1") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system tells nobody")
+@pytest.mark.parametrize("ours", [True, False])
+async def test_that_a_worker_ended_is_told_at_once(bench: ProcessBench, runner: ProcessRunner, ours: bool) -> None:
+    """Also of a worker that an earlier orchestrator started."""
+    handle = await started(bench, runner)
+    watcher = runner if ours else bench.runner()
+    assert isinstance(watcher, Telling)
+    assert [one.running for one in await watcher.list()] == [True]
+    assert not watcher.ended.is_set()
+    os.kill(int(handle.data["pid"]), signal.SIGKILL)
+    await asyncio.wait_for(watcher.ended.wait(), 10)
+    assert [one.running for one in await runner.list()] == [False]
 
 
 async def test_a_worker_is_stopped_by_its_handle_alone(bench: ProcessBench, runner: ProcessRunner) -> None:

@@ -144,7 +144,7 @@ async def test_a_deleted_session_leaves_nothing_behind(board: Board) -> None:
     session = await board.linked()
     folder = auth_data(board, session)
     answer = await board.http.delete(f"/api/sessions/{session}")
-    assert (answer.status_code, answer.json()) == (202, {"deleted": False, "sessionId": session})
+    assert (answer.status_code, answer.json()) == (202, {"deleted": False, "sessionId": session, "unlinked": None})
     assert (await board.claim(session))["order"]["type"] == "logout"
     await board.disconnected(session, "logged_out")
     await board.settle()
@@ -153,8 +153,10 @@ async def test_a_deleted_session_leaves_nothing_behind(board: Board) -> None:
     refused(await board.ask("GET", f"/api/sessions/{session}"), 404, "SESSION_NOT_FOUND")
     assert await board.on("proxy_1") == set()
     left = [key async for key in board.client.scan_iter(f"{board.prefix}*{session}*")]
-    assert left == []
-    assert (await board.told("session.deleted"))[0]["sessionId"] == session
+    assert left == [f"{board.prefix}session:gone:{session}"], "for a minute: what is said of its end"
+    assert 0 < await board.client.ttl(left[0]) <= 60
+    [told] = await board.told("session.deleted")
+    assert (told["sessionId"], told["unlinked"]) == (session, "1")
     assert (await board.client.get(f"{board.prefix}phone:proxy:{PHONES[1]}")) == "proxy_1"  # for its next time
 
 
@@ -168,8 +170,21 @@ async def test_deleting_waits_until_it_is_done(patient: Board) -> None:
     fleet, wakeups = patient.orchestrator.fleet, patient.store.wakeups
     async with running(fleet.run(), wakeups.run()):
         await until(lambda: patient.worker(session) is not None)
-        assert await patient.delete(f"/api/sessions/{session}") == {"deleted": True, "sessionId": session}
+        assert await patient.delete(f"/api/sessions/{session}") == {
+            "deleted": True,
+            "sessionId": session,
+            "unlinked": True,
+        }
     assert patient.worker(session) is None
+
+
+async def test_deleting_says_when_whatsapp_could_not_be_told(board: Board) -> None:
+    session = await board.linked()
+    await board.http.delete(f"/api/sessions/{session}")
+    await board.up(15_000)  # the worker does not obey
+    await board.settle()
+    [told] = await board.told("session.deleted")
+    assert told["unlinked"] == "0"
 
 
 async def test_while_it_is_being_deleted_nothing_else_may_be_asked(board: Board) -> None:
@@ -177,7 +192,13 @@ async def test_while_it_is_being_deleted_nothing_else_may_be_asked(board: Board)
     await board.http.delete(f"/api/sessions/{session}")
     for command in ("start", "stop", "restart", "logout", "pause", "resume"):
         answer = await board.ask("POST", f"/api/sessions/{session}/{command}")
-        refused(answer, 409, "INVALID_TRANSITION", f"Can't {command} session", status="stopped")
+        refused(
+            answer,
+            409,
+            "INVALID_TRANSITION",
+            f"Can't {'log out' if command == 'logout' else command} session",
+            status="stopped",
+        )
         assert answer.json()["message"].endswith("it is being deleted.")
     assert (await board.http.delete(f"/api/sessions/{session}")).status_code == 202
 

@@ -11,7 +11,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 DIRECT = "direct"
-KEPT_AFTER_A_SESSION = ("events", "stats:", "idempotency:")
+KEPT_AFTER_A_SESSION = ("events", "stats:", "idempotency:", "session:gone:")
 """What may still name a session that is gone: the fleet's history, its figures, and what was answered once."""
 
 # All of it at one moment, in one round trip. A stream counts by its last entry.

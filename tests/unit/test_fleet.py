@@ -172,6 +172,15 @@ def test_what_is_neither_wanted_nor_linked_gives_up_its_place_once_no_worker_use
     assert planned(replace(over, proxy=None, launched=0)) == Plan([], None)
 
 
+def test_a_worker_that_was_told_another_address_is_replaced() -> None:
+    """It lived on while we moved to another port: it talks to nobody."""
+    moved = replace(CONNECTED, told="old")
+    assert plan([moved], [WORKER], POOL, NOON, PACE, told="new").actions == [
+        Stop(WORKER, "it was told another address, or secret")
+    ]
+    assert plan([replace(moved, told="new")], [WORKER], POOL, NOON, PACE, told="new").actions == []
+
+
 def test_a_worker_that_nobody_listens_to_is_stopped() -> None:
     assert only(planned(replace(CONNECTED, launched=0), WORKER)) == Stop(WORKER, "nobody listens to it")
 

@@ -57,6 +57,8 @@ SCANNING = Session("a", State.QR_READY, NOON, wanted=Wanted.RUN, scan_by=NOON + 
 
 RUNS = "it runs already; restart it to begin anew"
 STOPPED = "it is stopped already"
+DOES_NOT_RUN = "it does not run"
+VERBS = {Command.LOGOUT: "log out", Command.PAIR: "get a pairing code for"}
 ENDED = "it does not run; start it"
 OUT = "it is logged out already"
 GONE = "it does not run, so it can't tell WhatsApp; start it first, or remove the device on the phone"
@@ -68,7 +70,7 @@ ENDS = ["logged_out", "failed", "stopped", "passkey_required"]
 
 OF_A_LINKED_ONE: dict[Command, dict[str, str]] = {
     Command.START: dict.fromkeys(UP, RUNS),
-    Command.STOP: {"stopped": STOPPED},
+    Command.STOP: dict.fromkeys(ENDS, DOES_NOT_RUN) | {"stopped": STOPPED},
     Command.RESTART: dict.fromkeys(ENDS, ENDED),
     Command.LOGOUT: dict.fromkeys(ENDS, GONE) | {"logged_out": OUT},
     Command.PAUSE: {},
@@ -94,7 +96,7 @@ def refusal(command: Command, session: Session) -> str | None:
         refused = error
     assert refused.details == {"sessionId": "a", "status": session.state.value}
     asked, _, reason = refused.message.partition(": ")
-    assert asked == f"Can't {command.value} session 'a', which is '{session.state.value}'"
+    assert asked == f"Can't {VERBS.get(command, command.value)} session 'a', which is '{session.state.value}'"
     return reason.removesuffix(".")
 
 

@@ -35,7 +35,8 @@ if before and before ~= phone then
 end
 leave_phone(session)
 call('HSET', key, 'phone', phone, 'linked', 1, 'connectedAt', now, 'lastPing', now)
-call('HDEL', key, 'declared', 'scanBy', 'qr', 'qrUntil', 'code', 'codeUntil', 'codePhone', 'order', 'silences', 'faults', 'aside')
+call('HDEL', key, 'declared', 'scanBy', 'qr', 'qrUntil', 'code', 'codeUntil', 'codePhone', 'order', 'silences', 'faults', 'aside',
+     'unlinked')
 call('DEL', K_temp(session))
 call('SADD', K_phone_sessions(phone), session)
 call('SADD', K_accounts, phone)

@@ -8,7 +8,7 @@
 --       else the fleet takes it back once the worker is gone), unlink (the link is over), scan (asks for a scan if it
 --       is not linked), scanning (only while it waits for a scan),
 --       order (orderKind, orderPhone and orderBy are among the fields)
--- Returns { 'OK' }, { 'NOT_FOUND' }, { 'STALE' }, { 'REFUSED', state } or { 'TOO_MANY' }
+-- Returns { 'OK', state before }, { 'NOT_FOUND' }, { 'STALE' }, { 'REFUSED', state } or { 'TOO_MANY' }
 
 local session, to, reason, now, with = ARGV[1], ARGV[3], ARGV[4], num(ARGV[5]), ARGV[6]
 local key = K_session(session)
@@ -40,4 +40,4 @@ if among(with, 'order') then
   order(session, o[1], o[2] or '', o[3])
 end
 turn(session, to, reason, now)
-return { 'OK' }
+return { 'OK', s[1] }
