@@ -40,6 +40,8 @@ BARS = (
     Bar("batch_to_raw", "batch ingest beside raw pipelined writes of the same bytes", 0.4, least=True),
     Bar("handover_10000_to_10", "cost of a hand-over with 10,000 accounts beside 10", 1.3, least=False),
     Bar("late_p99_ms", "release lateness p99 with 10,000 accounts, ms", 100, least=False),
+    Bar("claim_p99_ms", "a message reaches one of 500 waiting workers, p99, ms", 50, least=False),
+    Bar("ping_to_noop", "PINGs beside a no-op endpoint of the same server", 0.2, least=True),
     Bar("cycles_to_evalsha", "full cycles beside bare EVALSHA round trips", 0.2, least=True),
 )
 
