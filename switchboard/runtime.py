@@ -24,7 +24,7 @@ from switchboard.domain.retry import RetryRules
 from switchboard.gateway.gateway import gateway_routers
 from switchboard.gateway.sending import SendRules
 from switchboard.logs import configure_logs
-from switchboard.orchestrator.fleet import FleetRules
+from switchboard.orchestrator.actions import FleetRules
 from switchboard.orchestrator.folders import FolderLock
 from switchboard.orchestrator.orchestrator import Orchestrator, OrchestratorRules
 from switchboard.orchestrator.sessions import SessionServiceRules

@@ -201,7 +201,7 @@ class ProxyInUse(Refused):
 
     def __init__(self, proxy_id: str, sessions: list[str]) -> None:
         super().__init__(
-            f"{len(sessions)} sessions are on proxy '{proxy_id}'; with ?force=true (--force) they move to others, or wait.",
+            f"{len(sessions)} sessions are on proxy '{proxy_id}'; with ?force=true (--force) they move, or wait.",
             proxyId=proxy_id,
             sessions=sessions,
         )

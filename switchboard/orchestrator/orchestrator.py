@@ -16,8 +16,9 @@ from switchboard.domain.clock import Clock
 from switchboard.domain.pacing import Policy
 from switchboard.domain.retry import RetryRules
 from switchboard.domain.sessions import DIRECT, Session
+from switchboard.orchestrator.actions import FleetRules
 from switchboard.orchestrator.event_routes import event_routes
-from switchboard.orchestrator.fleet import Fleet, FleetRules
+from switchboard.orchestrator.fleet import Fleet
 from switchboard.orchestrator.folders import SessionFolders
 from switchboard.orchestrator.link_events import LinkEvents, LinkRules
 from switchboard.orchestrator.metrics import metrics_routes

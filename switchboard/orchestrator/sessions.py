@@ -245,8 +245,8 @@ class SessionService:
 def _no_proxy(choice: NoPlace, override: str | None, pool: list[Proxy]) -> errors.SwitchboardError:
     inventory = inventory_of(pool)
     why = {
-        Reason.EMPTY_POOL: "The pool is empty. Add a proxy (`switchboard proxies add`, or PROXY_URL_1), or let sessions "
-        "connect without one (ALLOW_DIRECT=true).",
+        Reason.EMPTY_POOL: "The pool is empty. Add a proxy (`switchboard proxies add`, or PROXY_URL_1), or let "
+        "sessions connect without one (ALLOW_DIRECT=true).",
         Reason.POOL_FULL: f"No proxy has room: {inventory.used} of {inventory.capacity} places are taken. "
         "Add a proxy, or delete a session.",
         Reason.ALL_BAD: f"None of the {inventory.proxies} proxies works right now. Each is tried again by itself.",

@@ -30,7 +30,8 @@ from switchboard.domain.errors import (
 from switchboard.domain.fleet import Pace
 from switchboard.domain.proxies import Proxy, ProxyUrl, choose
 from switchboard.domain.sessions import Session
-from switchboard.orchestrator.fleet import Fleet, FleetRules
+from switchboard.orchestrator.actions import FleetRules
+from switchboard.orchestrator.fleet import Fleet
 from switchboard.orchestrator.folders import SessionFolders
 from switchboard.orchestrator.link_events import LinkEvents, LinkRules
 from switchboard.orchestrator.models import (
