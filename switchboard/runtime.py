@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import random
+import resource
 import shlex
 import signal
 import socket
@@ -59,10 +60,18 @@ def collect_rarely() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+def open_many_files() -> None:
+    """Each worker needs two: the one it waits on, and the one that tells us it ended. The usual limit is 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def run(settings: Settings, parts: frozenset[str]) -> None:
     """Serve until SIGINT or SIGTERM."""
     configure_logs()
     collect_rarely()
+    open_many_files()
     uvloop.run(_run(settings, parts))
 
 

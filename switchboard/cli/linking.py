@@ -74,7 +74,7 @@ class Linking:
                 f"/api/sessions/{self._session}/pairing-code", {"phone": self._pair}
             )
         except ApiError as error:
-            if error.code == "QR_NOT_READY":
+            if error.code in ("QR_NOT_READY", "INVALID_TRANSITION"):  # not yet, or linked by now: look again
                 return None
             raise
         return answer

@@ -59,6 +59,8 @@ def add(
         show.console().print(show.proxies([item]))
         if item["status"] == "BAD":
             verdict = client.post(f"/api/proxies/{item['proxyId']}/probe")
+            if verdict["ok"]:  # it was but a moment
+                return
             refuse(f"{item['proxyId']} is in the pool, but does not work: {verdict['detail']} It is tried again later.")
 
 

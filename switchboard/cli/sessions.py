@@ -164,7 +164,10 @@ def qr(session: Session, file: Annotated[Path, typer.Argument(help="Ends in .png
         raise typer.BadParameter("ends in neither .png nor .svg", param_hint="FILE")
     with server(url) as client:
         code = client.get(f"/api/sessions/{session}/qr")
-    show.save_qr(code["qr"], file)
+    try:
+        show.save_qr(code["qr"], file)
+    except OSError as error:
+        refuse(f"can't write {file} ({error.strerror})")
     typer.echo(f"{file} holds the code of {session}, good for {show.left(code['expiresAt']) or 'a moment'}.")
 
 

@@ -31,6 +31,7 @@ REASONS = {
     "by_request": "on request",
     "logout_unconfirmed": "WhatsApp could not be told; remove the device on the phone",
     "switchboard_stopped": "switchboard was stopped",
+    "other_phone": "its worker turned up under another number; look into it, then log it out and scan anew",
     "replaced": "another program uses this link; find it, then start this one",
     "passkey_required": "the phone asks for a passkey, which no worker can give",
     "waiting_for_proxy": "no proxy has room or works; it waits, and never goes without one",

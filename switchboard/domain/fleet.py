@@ -194,7 +194,7 @@ def _up(session: Session, worker: Seen | None, world: _World) -> Action | int | 
         return Stop(worker, "nobody listens to it")
     if worker is not None and session.told not in (None, world.told):
         return Stop(worker, "it was told another address, or secret")
-    if worker is None and session.launched == session.generation:
+    if worker is None and (session.launched == session.generation or session.state is State.CONNECTED):
         return Lose(session)
     if session.scan_by is not None and world.now >= session.scan_by and session.state is not State.CONNECTED:
         return EndScan(session)

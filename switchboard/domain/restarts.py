@@ -42,7 +42,9 @@ def is_silent(session: Session, since: int, timeout_ms: int, now: int) -> bool:
         return False
     if session.state not in (State.STARTING, State.QR_READY, State.CONNECTED, State.DISCONNECTED):
         return False
-    return now - max(since, session.started_at, session.last_ping or 0) > timeout_ms
+    moments = (since, session.started_at, session.last_ping or 0)
+    # What lies ahead was noted by a clock that has been set since.
+    return now - max((moment for moment in moments if moment <= now), default=now) > timeout_ms
 
 
 def after_silence(rules: RestartRules, silences: int, now: int) -> int:

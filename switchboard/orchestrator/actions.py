@@ -28,7 +28,7 @@ _NO_WORKER: Mapping[str, str | int] = {"launched": 0, "qr": "", "code": ""}
 """Nobody is there to be heard: late words do not count, and silence is no fault."""
 
 _UNAVAILABLE_MS, _UNAVAILABLE_MOST_MS = 5_000, 300_000
-_TRIES = 20
+_TRIES = 5
 
 Describe = Callable[[Session], Awaitable[WorkerSpec | None]]
 """What to run for a session; None if its proxy is gone."""
@@ -168,13 +168,13 @@ class Actions:
 
     async def _put_aside(self, session: Session) -> None:
         await self._folders.put_aside(session.id, self._clock())
-        await self._store.sessions.clear_aside(session.id)
         if session.order and session.order.kind == "logout":  # it never said that it did
             _log.warning("session.logout_unconfirmed", session=session.id)
             await self._store.sessions.turn(
                 session.id, State.LOGGED_OUT, "logout_unconfirmed", self._clock(), fields={"order": ""},
                 among=[State.LOGGED_OUT],
             )  # fmt: skip
+        await self._store.sessions.clear_aside(session.id)  # last: until then it is planned again
 
     async def _end_scan(self, session: Session) -> None:
         _log.info("session.not_scanned_in_time", session=session.id)

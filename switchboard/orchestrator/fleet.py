@@ -12,7 +12,7 @@ import structlog
 
 from switchboard.domain import fleet
 from switchboard.domain.clock import Clock
-from switchboard.domain.errors import StoreUnavailable
+from switchboard.domain.errors import SessionNotFound, StoreUnavailable
 from switchboard.domain.fleet import Seen, Start, Stop
 from switchboard.orchestrator.actions import UP, Actions, Describe, FleetRules, Works
 from switchboard.orchestrator.folders import SessionFolders
@@ -145,7 +145,11 @@ class Fleet:
             for one in running:
                 if (session := await self._store.sessions.get(one.session_id)) and session.state in UP:
                     await self._actions.lose(session, "switchboard_stopped")
-        except (RunnerError, StoreUnavailable) as reason:  # found again, whatever is left, at the next start
+        except (
+            RunnerError,
+            SessionNotFound,
+            StoreUnavailable,
+        ) as reason:  # found at the next start
             _log.warning("fleet.not_all_stopped", error=str(reason))
 
     async def tend(self) -> None:

@@ -53,7 +53,7 @@ class FolderLock:
             file = self._path.open("w")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 file.close()
                 return False
             self._file = file

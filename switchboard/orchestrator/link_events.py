@@ -62,7 +62,8 @@ class LinkEvents:
 
     async def connected(self, event: EventBody, data: ConnectedData) -> None:
         turned = await self._store.sessions.connect(event.sessionId, data.phoneNumber, self._clock())
-        _log.info("session.connected", session=event.sessionId, outcome=turned.outcome)
+        tell = _log.info if turned.ok or turned.outcome == "MOVED" else _log.warning
+        tell("session.connected", session=event.sessionId, outcome=turned.outcome)
 
     async def disconnected(self, event: EventBody, data: DisconnectedData) -> None:
         """Logged out: a new scan is needed. Replaced: somebody else uses this link, so a person must decide.
@@ -106,10 +107,10 @@ class LinkEvents:
 
     async def auth_failure(self, event: EventBody, data: AuthFailureData) -> None:
         """WhatsApp does not let this session in. Trying again would only make it worse."""
-        effects = {With.DETACH, With.RELEASE}
-        turned = await self._turn(event, State.FAILED, f"auth_failure:{data.code}", effects, _GIVE_UP)
-        if turned.ok and data.code in _BLOCKED:
+        if data.code in _BLOCKED:  # first: told again after a crash, this is done whatever the state is by then
             await self._restrict(event.sessionId)
+        effects = {With.DETACH, With.RELEASE}
+        await self._turn(event, State.FAILED, f"auth_failure:{data.code}", effects, _GIVE_UP)
 
     async def ping(self, event: EventBody, data: PingData) -> None:
         """Counts only if it proves something: an open socket that WhatsApp was heard on lately."""

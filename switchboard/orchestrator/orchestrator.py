@@ -13,6 +13,7 @@ import structlog
 from fastapi import APIRouter
 
 from switchboard.domain.clock import Clock
+from switchboard.domain.errors import StoreUnavailable
 from switchboard.domain.pacing import Policy
 from switchboard.domain.retry import RetryRules
 from switchboard.domain.sessions import DIRECT, Session
@@ -133,8 +134,12 @@ class Orchestrator:
         ]
 
     async def take_over(self) -> None:
-        """From an installation that is gone for good."""
-        await self._store.leader.take_over(self._rules.name)
+        """From an installation that is gone for good; as soon as the store is there."""
+        while True:
+            try:
+                return await self._store.leader.take_over(self._rules.name)
+            except StoreUnavailable:
+                await asyncio.sleep(_AGAIN_S)
 
     async def _describe(self, session: Session) -> WorkerSpec | None:
         """With its proxy's credentials and its own secret, and nobody else's."""

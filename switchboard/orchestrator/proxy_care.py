@@ -97,8 +97,7 @@ class ProxyCare:
             url = ProxyUrl.parse(text)
         except ValueError as error:
             raise InvalidRequest(f"{field}: {error}", field) from None
-        async with self._limit:
-            verdict = await self._prober.probe(url)
+        verdict = await self._prober.probe(url)
         fault = None if verdict.ok else verdict.code
         proxy, new = await self._store.proxies.add(url, "api", self._clock(), fault)
         if new is None:
@@ -124,15 +123,14 @@ class ProxyCare:
         url = await self._store.proxies.url_of(proxy)
         if url is None:
             raise ProxyNotFound(proxy)
-        async with self._limit:
-            verdict = await self._prober.probe(url)
+        verdict = await self._prober.probe(url)
         await self._note(proxy, verdict)
         return verdict
 
     async def works(self, proxy: str) -> bool:
         """Tried right now. When that can't be told, nobody should move there."""
         try:
-            return (await self.probe(proxy)).ok
+            return (await self._store.proxies.find(proxy)).ok and (await self.probe(proxy)).ok
         except (ProxyNotFound, OSError):
             return False
 
@@ -146,7 +144,8 @@ class ProxyCare:
 
     async def _quietly(self, proxy: str) -> None:
         try:
-            await self.probe(proxy)
+            async with self._limit:
+                await self.probe(proxy)
         except (ProxyNotFound, StoreUnavailable, OSError) as reason:  # the last: this machine's shortage, not its fault
             _log.warning("proxy.not_probed", proxy=proxy, error=str(reason))
 

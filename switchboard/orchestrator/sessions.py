@@ -164,7 +164,7 @@ class SessionService:
         if session.wanted is None:  # its worker is not ours, so there is nobody to wait for
             await self._store.sessions.forget(session.id, self._clock())
         done = await self._soon(lambda: self._is_gone(session.id))
-        return done, await self._store.sessions.was_unlinked(session.id)
+        return done, await self._store.sessions.was_unlinked(session.id) if done else None
 
     def _logout_order(self) -> dict[str, str | int]:
         return {"orderKind": "logout", "orderBy": self._clock() + self._store.sessions.rules.logout_ms}

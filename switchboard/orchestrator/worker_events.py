@@ -102,7 +102,7 @@ class WorkerEvents:
             await self._links.ping(event, data)
             return
         told = _told(event, about_state=event.type in self._state_effects)
-        news = await self._store.worker_calls.heard(told)
+        news = await self._store.worker_calls.heard(told, self._clock())
         if news == "TWICE":
             return
         effect = self._state_effects.get(event.type) or self._message_effects.get(event.type)

@@ -222,10 +222,8 @@ class Sessions:
         return bool(await self._scripts.run("ping", session, now, int(proof)))
 
     async def order_done(self, session: str) -> None:
-        async with store_errors():
-            await self._client.hset(self._keys("session", session), "unlinked", "1")
-            await self._client.hdel(self._keys("session", session), "order")
-            await self._client.publish(self._keys("wake"), "fleet")
+        """It has logged out, as it was ordered to."""
+        await self._scripts.run("order_done", session)
 
 
 def _names(words: Collection[StrEnum]) -> str:

@@ -34,9 +34,9 @@ class WorkerCalls:
         """OK, NOT_FOUND or REPLAYED."""
         return str(await self._scripts.run("admit_worker", session, request_id, now, _REMEMBERED_MS))
 
-    async def heard(self, told: Told) -> str:
+    async def heard(self, told: Told, now: int) -> str:
         """NEW, TWICE, or LATE: about the state, and a later one is known."""
-        return str(await self._scripts.run("heard", *told.arguments))
+        return str(await self._scripts.run("heard", *told.arguments, now))
 
     async def keep(
         self, told: Told, now: int, kind: str, data: str, tell: str = "", fields: Mapping[str, str | int] | None = None

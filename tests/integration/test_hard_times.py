@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from switchboard.domain.accounts import FOREVER
 from switchboard.domain.restarts import RestartRules
 from switchboard.domain.sessions import State
 from switchboard.orchestrator.folders import FolderLock
@@ -291,3 +292,27 @@ async def test_a_fleet_is_taken_over_only_when_told_to(board: Board) -> None:
     await leader.take_over("there")
     assert await leader.hold("there")
     assert not await leader.hold("here")
+
+
+async def test_after_the_clock_was_set_back_words_still_count(board: Board) -> None:
+    session = await board.running()
+    board.now -= HOUR
+    await board.connected(session, PHONES[1])
+    assert (await board.look(session)).state is State.CONNECTED
+
+
+async def test_a_blocked_account_is_held_though_the_first_word_of_it_was_lost(board: Board) -> None:
+    """The session had failed already, by another word or by the same one before a crash."""
+    session = await board.linked()
+    await board.tell(session, "STATUS_CHANGE", {"status": "failed"})
+    await board.tell(session, "AUTH_FAILURE", {"code": "403"})
+    account = (await board.store.accounts.look(phone=PHONES[1], now=board.now)).account
+    assert account.restricted_until == FOREVER
+
+
+async def test_a_session_that_says_it_is_connected_and_has_no_worker_is_started(board: Board) -> None:
+    session = await board.provision()
+    await board.connected(session, PHONES[1])  # by somebody, before its own worker was started
+    await board.all_up()
+    assert board.worker(session) is not None
+    assert (await board.look(session)).state is State.STARTING

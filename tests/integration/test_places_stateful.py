@@ -451,12 +451,12 @@ class Places(RuleBasedStateMachine):
         before, record = self.slots, self.slots.sessions[session]
         self.do(self.link(session, phone))
         after = self.slots.sessions[session]
-        if (
-            is_stale(record)
-            or record["status"] not in UP
-            or (record.get("phone", phone) != phone and "linked" in record)
-        ):
+        if is_stale(record) or record["status"] not in UP:
             assert before == self.slots
+            return
+        if "linked" in record and record["phone"] != phone:
+            assert (after["status"], after["wanted"], after["phone"]) == ("failed", "stop", record["phone"])
+            assert before.sticky(phone) == self.slots.sticky(phone)
             return
         if session not in before.of(phone) and len(before.of(phone)) >= self.per_phone:
             assert (after["status"], after["wanted"]) == ("failed", "stop")

@@ -128,7 +128,7 @@ async def test_so_it_is_when_two_requests_at_once_were_both_told_that_it_is_new(
     stream, sequence = number or ("", None)
     told = Told(session, stream, sequence, f"{stream}:{sequence}", about_state=False, at=board.now)
     calls = board.store.worker_calls
-    assert [await calls.heard(told) for _ in range(2)] == ["NEW", "NEW"]
+    assert [await calls.heard(told, board.now) for _ in range(2)] == ["NEW", "NEW"]
     kept = [
         await calls.keep(told, board.now, "MESSAGE_RECEIVED", "", "message.received", {"text": "zanzibar"})
         for _ in range(2)

@@ -4,7 +4,7 @@
 -- A phone that has its own proxy already keeps it: the session moves there, unless that proxy is out of order (then
 -- this one becomes the phone's) or full (then the session stays where it is, and that is told).
 -- A phone that has all its sessions already gets no other: this one is refused and logged out.
--- A linked session never turns up under another phone without having been logged out: such a word is refused.
+-- A linked session never turns up under another phone without having been logged out: then a person must look.
 --
 -- ARGV  sessionId, phone, now, states it may come from, sessions per phone, places per proxy, log out by
 -- Returns { 'OK', 1 if the account is new }, { 'MOVED' }, { 'TOO_MANY' }, { 'NOT_FOUND' }, { 'STALE' },
@@ -17,7 +17,12 @@ local before, proxy = s[2], s[3]
 if not s[1] then return { 'NOT_FOUND' } end
 if is_stale(session) then return { 'STALE' } end
 if not among(ARGV[4], s[1]) then return { 'REFUSED', s[1] } end
-if s[4] and before ~= phone then return { 'OTHER_PHONE' } end
+if s[4] and before ~= phone then
+  detach(session, before, now)
+  want(session, 'stop')
+  turn(session, 'failed', 'other_phone', now)
+  return { 'OTHER_PHONE' }
+end
 
 if call('SISMEMBER', K_phone_sessions(phone), session) == 0
    and call('SCARD', K_phone_sessions(phone)) >= num(ARGV[5]) then
