@@ -14,8 +14,7 @@ from switchboard.domain import fleet
 from switchboard.domain.clock import Clock
 from switchboard.domain.errors import SessionNotFound, StoreUnavailable
 from switchboard.domain.fleet import Seen, Start, Stop
-from switchboard.orchestrator.actions import UP, Actions, Describe, FleetRules, Works
-from switchboard.orchestrator.folders import SessionFolders
+from switchboard.orchestrator.actions import UP, Actions, FleetRules
 from switchboard.orchestrator.waiting import first_of
 from switchboard.runners.base import (
     Handle,
@@ -38,9 +37,7 @@ class Fleet:
         self,
         store: Store,
         runner: Runner,
-        folders: SessionFolders,
-        describe: Describe,
-        works: Works,
+        actions: Actions,
         rules: FleetRules,
         clock: Clock,
         name: str = "orchestrator",
@@ -48,7 +45,7 @@ class Fleet:
     ) -> None:
         self._store = store
         self._runner = runner
-        self._actions = Actions(store, runner, folders, describe, works, rules, clock)
+        self._actions = actions
         self._rules = rules
         self._clock = clock
         self._name = name

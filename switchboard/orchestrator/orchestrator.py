@@ -17,7 +17,7 @@ from switchboard.domain.errors import StoreUnavailable
 from switchboard.domain.pacing import Policy
 from switchboard.domain.retry import RetryRules
 from switchboard.domain.sessions import DIRECT, Session
-from switchboard.orchestrator.actions import FleetRules
+from switchboard.orchestrator.actions import Actions, FleetRules
 from switchboard.orchestrator.event_routes import event_routes
 from switchboard.orchestrator.fleet import Fleet
 from switchboard.orchestrator.folders import SessionFolders
@@ -28,8 +28,8 @@ from switchboard.orchestrator.proxy_care import ProxyCare
 from switchboard.orchestrator.proxy_routes import proxy_routes
 from switchboard.orchestrator.session_routes import (
     code_routes,
-    session_change_routes,
     session_command_routes,
+    session_making_routes,
     session_read_routes,
 )
 from switchboard.orchestrator.session_views import SessionViews
@@ -88,9 +88,8 @@ class Orchestrator:
         folders = SessionFolders(rules.sessions_dir)
         told = hashlib.sha256(f"{rules.webhook_url} {rules.webhook_secret}".encode()).hexdigest()[:12]
         fleet_rules = replace(rules.fleet, told=told)
-        self.fleet = Fleet(
-            store, runner, folders, self._describe, self.care.works, fleet_rules, clock, rules.name, rules.alone
-        )
+        actions = Actions(store, runner, folders, self._describe, self.care.works, fleet_rules, clock)
+        self.fleet = Fleet(store, runner, actions, fleet_rules, clock, rules.name, rules.alone)
         self.watchdog = Watchdog(
             store, rules.fleet.restarts, rules.ping_timeout_ms, rules.watchdog_ms, clock, lambda: self.fleet.leading
         )
@@ -125,7 +124,7 @@ class Orchestrator:
                 stopping=self._stopping,
             ),
             session_read_routes(guard, views),
-            session_change_routes(guard, service, views, rules.default_country),
+            session_making_routes(guard, service, views, rules.default_country),
             session_command_routes(guard, service, views),
             code_routes(guard, service, rules.zone, rules.default_country),
             proxy_routes(guard, store, self.care, rules.zone, rules.service.allow_direct),

@@ -81,7 +81,7 @@ def session_read_routes(guard: Guard, views: SessionViews) -> APIRouter:
     return router
 
 
-def session_change_routes(
+def session_making_routes(
     guard: Guard, service: SessionService, views: SessionViews, default_country: str | None
 ) -> APIRouter:
     router = APIRouter(route_class=guard.route("admin"), tags=["sessions"], prefix="/api/sessions")
@@ -120,6 +120,31 @@ def session_change_routes(
         )
         return await made(wish, "")
 
+    return router
+
+
+def session_command_routes(guard: Guard, service: SessionService, views: SessionViews) -> APIRouter:
+    router = APIRouter(route_class=guard.route("admin"), tags=["sessions"], prefix="/api/sessions")
+
+    def command(name: str) -> None:
+        act = getattr(service, name)
+
+        async def run(request: Request, sessionId: SessionId) -> JSONResponse:
+            caller_of(request).require_session(sessionId)
+            if name == "resume":
+                caller_of(request).require_account(await service.sharing(sessionId))
+            await act(sessionId)
+            return JSONResponse(await views.one(sessionId))
+
+        router.add_api_route(
+            f"/{{sessionId}}/{name}", run, methods=["POST"], name=f"session_{name}", summary=_COMMANDS[name],
+            **_answers(SessionAnswer, *_FOUND, errors.InvalidTransition,
+                       *([errors.TooManySessions] if name in ("start", "restart") else [])),
+        )  # fmt: skip
+
+    for name in _COMMANDS:
+        command(name)
+
     @router.post(
         "/{sessionId}/pause", summary="Its account sends nothing, until then or until it is resumed",
         **_answers(SessionAnswer, *_FOUND, errors.InvalidRequest, errors.PayloadTooLarge, errors.InvalidTransition),
@@ -145,30 +170,6 @@ def session_change_routes(
         answer = {"deleted": done, "sessionId": sessionId, "unlinked": unlinked}
         return JSONResponse(answer, 200 if done else 202)
 
-    return router
-
-
-def session_command_routes(guard: Guard, service: SessionService, views: SessionViews) -> APIRouter:
-    router = APIRouter(route_class=guard.route("admin"), tags=["sessions"], prefix="/api/sessions")
-
-    def command(name: str) -> None:
-        act = getattr(service, name)
-
-        async def run(request: Request, sessionId: SessionId) -> JSONResponse:
-            caller_of(request).require_session(sessionId)
-            if name == "resume":
-                caller_of(request).require_account(await service.sharing(sessionId))
-            await act(sessionId)
-            return JSONResponse(await views.one(sessionId))
-
-        router.add_api_route(
-            f"/{{sessionId}}/{name}", run, methods=["POST"], name=f"session_{name}", summary=_COMMANDS[name],
-            **_answers(SessionAnswer, *_FOUND, errors.InvalidTransition,
-                       *([errors.TooManySessions] if name in ("start", "restart") else [])),
-        )  # fmt: skip
-
-    for name in _COMMANDS:
-        command(name)
     return router
 
 

@@ -30,7 +30,7 @@ from switchboard.domain.errors import (
 from switchboard.domain.fleet import Pace
 from switchboard.domain.proxies import Proxy, ProxyUrl, choose
 from switchboard.domain.sessions import Session
-from switchboard.orchestrator.actions import FleetRules
+from switchboard.orchestrator.actions import Actions, FleetRules
 from switchboard.orchestrator.fleet import Fleet
 from switchboard.orchestrator.folders import SessionFolders
 from switchboard.orchestrator.link_events import LinkEvents, LinkRules
@@ -151,7 +151,9 @@ class Places(RuleBasedStateMachine):
     def new_fleet(self) -> Fleet:
         rules = FleetRules(allow_direct=self.allow_direct, pace=Pace(interval_ms=0, at_once=MOST))
         runner = MemoryRunner(self.world, clock=self.clock)
-        return Fleet(self.store, runner, SessionFolders(self.folder), self.describe, self.works, rules, self.clock)
+        folders = SessionFolders(self.folder)
+        actions = Actions(self.store, runner, folders, self.describe, self.works, rules, self.clock)
+        return Fleet(self.store, runner, actions, rules, self.clock)
 
     async def describe(self, session: Session) -> WorkerSpec | None:
         gone = session.proxy != DIRECT and await self.store.proxies.url_of(session.proxy or "") is None

@@ -1,6 +1,5 @@
 """Two hundred sessions after a restart of the machine: one after the other, and none of them asks for a scan."""
 
-import asyncio
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from switchboard.domain.proxies import ProxyUrl
 from switchboard.domain.sessions import State
 from switchboard.runners.memory import slow
 from tests.support.board import INTERVAL, Board, opened_board
+from tests.support.serving import until
 
 pytestmark = pytest.mark.anyio
 
@@ -69,10 +69,15 @@ async def test_slow_starts_are_never_more_than_a_few_at_once(valkey_url: str, pr
         board.world.workers.clear()
         board.world.fault = slow(3600)
         fleet = board.orchestrator.fleet
-        for _ in range(30):
+
+        async def under_way() -> int:
             await fleet.round()
             board.now += INTERVAL
-            await asyncio.sleep(0.01)  # for what was begun to reach the store
-        under_way = [one.id for one in await board.store.sessions.all() if one.launched == one.generation]
-        assert len(under_way) == AT_ONCE
+            return sum(one.launched == one.generation for one in await board.store.sessions.all())
+
+        async def as_many_as_may_be() -> bool:
+            return await under_way() == AT_ONCE
+
+        await until(as_many_as_may_be)
+        assert {await under_way() for _ in range(20)} == {AT_ONCE}
         await fleet.abandon()
