@@ -56,6 +56,8 @@ export interface Link {
   send(message: OutgoingMessage, deadline: number): Promise<Outcome>
   /** Ask for a pairing code; told as PAIRING_CODE once WhatsApp has accepted it. */
   pair(phone: Phone): Promise<void>
+  /** Show the account as present, at every beat while that is wanted. */
+  beHere?(): Promise<void>
   /** Unlink this device; told as DISCONNECTED `logged_out`. */
   logOut(): Promise<void>
   /** Hang up for good. Resolves once nothing is under way any more. */
