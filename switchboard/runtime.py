@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 
 from switchboard.dispatcher.dispatcher import Dispatcher
+from switchboard.domain.errors import StoreUnavailable
 from switchboard.domain.fleet import Pace
 from switchboard.domain.pacing import Policy
 from switchboard.domain.recipients import RecipientRules
@@ -30,6 +31,7 @@ from switchboard.orchestrator.folders import FolderLock
 from switchboard.orchestrator.orchestrator import Orchestrator, OrchestratorRules
 from switchboard.orchestrator.sessions import SessionServiceRules
 from switchboard.runners.base import Runner
+from switchboard.runners.node import WorkerMissing, WorkerProgram, default_worker
 from switchboard.runners.process import ProcessRunner
 from switchboard.secrets import Secrets, ensure_secrets
 from switchboard.settings import Settings, SettingsError
@@ -43,6 +45,7 @@ from switchboard.store.sessions import SessionRules
 from switchboard.store.store import StoreRules
 from switchboard.web.app import Routers, create_app
 from switchboard.web.auth import Guard
+from switchboard.welcome import Scene, next_steps, own_command
 
 _log = structlog.get_logger(__name__)
 _DAY_S = 86_400
@@ -106,7 +109,8 @@ async def _serve(
     listener: socket.socket | None,
     stop: Stop,
 ) -> None:
-    orchestrator = _orchestrator(settings, secrets, store, stop) if "orchestrator" in parts else None
+    worker = worker_of(settings) if "orchestrator" in parts else None
+    orchestrator = _orchestrator(settings, secrets, store, worker, stop) if worker else None
     if orchestrator and settings.take_over:
         await orchestrator.take_over()
     async with asyncio.TaskGroup() as group:
@@ -118,8 +122,9 @@ async def _serve(
             with suppress(TimeoutError):  # whoever asks first should find the pool of the settings
                 await asyncio.wait_for(orchestrator.seeded.wait(), _SEED_S)
         server = _server(routers(settings, secrets, store, parts, orchestrator), store, parts)
+        steps = await _next_steps(settings, store, worker) if worker else []
         http = group.create_task(server.serve(sockets=[listener]), name="http") if listener else None
-        _announce(settings, secrets, parts)
+        _announce(settings, secrets, parts, steps)
         await stop.wait()
         # First no new requests, then no new hand-overs and starts; the store is closed last.
         server.should_exit = True
@@ -194,13 +199,28 @@ def _dispatcher(settings: Settings, store: Store) -> Dispatcher:
     return Dispatcher(store, policy_of(settings), retry_rules_of(settings), system_clock, chance)
 
 
-def _orchestrator(settings: Settings, secrets: Secrets, store: Store, stop: asyncio.Event) -> Orchestrator:
-    return Orchestrator(store, _runner(settings), orchestrator_rules_of(settings, secrets), system_clock, stop)
+def _orchestrator(
+    settings: Settings, secrets: Secrets, store: Store, worker: WorkerProgram | WorkerMissing, stop: asyncio.Event
+) -> Orchestrator:
+    return Orchestrator(store, _runner(settings, worker), orchestrator_rules_of(settings, secrets), system_clock, stop)
 
 
-def _runner(settings: Settings) -> Runner:
+def worker_of(settings: Settings) -> WorkerProgram | WorkerMissing:
+    """What to run for a session, or why there is nothing. Sessions can be made, and looked at, all the same."""
+    if settings.worker_command is not None:
+        return WorkerProgram(tuple(shlex.split(settings.worker_command)))
+    try:
+        return default_worker()
+    except WorkerMissing as missing:
+        return missing
+
+
+def _runner(settings: Settings, worker: WorkerProgram | WorkerMissing) -> Runner:
+    known = worker if isinstance(worker, WorkerProgram) else WorkerProgram(())
     return ProcessRunner(
-        shlex.split(settings.worker_command or ""),
+        known.command,
+        reserved_mb=known.reserved_mb,
+        missing=str(worker) if isinstance(worker, WorkerMissing) else "",
         sessions_dir=settings.sessions_dir,
         run_dir=settings.data_dir / "run",
         log_dir=settings.data_dir / "logs",
@@ -310,16 +330,22 @@ def _listen(settings: Settings, parts: frozenset[str]) -> socket.socket | None:
     return listener
 
 
-def _announce(settings: Settings, secrets: Secrets, parts: frozenset[str]) -> None:
+async def _next_steps(settings: Settings, store: Store, worker: WorkerProgram | WorkerMissing) -> list[str]:
+    missing = str(worker) if isinstance(worker, WorkerMissing) else None
+    with suppress(StoreUnavailable):  # then there is nothing to say yet, and no reason to fail
+        pool, sessions = await store.proxies.all(), await store.sessions.ids()
+        return next_steps(Scene(missing, len(pool), len(sessions), settings.allow_direct), own_command())
+    return []
+
+
+def _announce(settings: Settings, secrets: Secrets, parts: frozenset[str], further: list[str]) -> None:
     """What a person wants to see first. A secret that was just made is shown here, once, and never again."""
     lines = []
     if parts & {"gateway", "orchestrator"}:
         url = settings.own_url(_port(settings, parts)).replace("127.0.0.1", "localhost")
         lines.append(f"Switchboard ({', '.join(sorted(parts))}) answers on {url}")
-    if "orchestrator" in parts and settings.worker_command is None:
-        lines.append("WORKER_COMMAND is not set: sessions can be made, but there is no worker to run for them.")
     if "api_key" in secrets.generated:
         lines.append(f"Your API key, shown only this once: {secrets.api_key}")
         lines.append(f"It is kept in {settings.data_dir / 'secrets.json'}, readable by you alone.")
-    sys.stdout.write("".join(line + "\n" for line in lines))
+    sys.stdout.write("".join(line + "\n" for line in [*lines, *further]))
     sys.stdout.flush()

@@ -151,7 +151,7 @@ class Settings(BaseSettings):
     probe_interval_ms: PositiveInt = 60_000
     low_inventory_places: NonNegativeInt = 2
 
-    worker_command: str | None = None
+    worker_command: str | None = None  # not set: the worker of this project, see runners/node.py
     worker_webhook_url: str | None = None
     worker_memory_mb: PositiveInt = 512
     worker_stop_grace_ms: PositiveInt = 10_000

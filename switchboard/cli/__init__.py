@@ -3,7 +3,7 @@
 import typer
 
 import switchboard
-from switchboard.cli import config, keys, proxies, run, sessions
+from switchboard.cli import config, demo, keys, proxies, run, sessions
 
 
 def build() -> typer.Typer:
@@ -15,6 +15,7 @@ def build() -> typer.Typer:
     )
     run.register(app)
     config.register(app)
+    demo.register(app)
     app.add_typer(sessions.app, name="sessions")
     app.add_typer(proxies.app, name="proxies")
     app.add_typer(keys.app, name="keys")

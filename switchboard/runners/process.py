@@ -36,7 +36,8 @@ from switchboard.runners.spec import WorkerSpec
 
 # The worker's program runs only after a line came through stdin, which is sent when the record is on the disk. If we
 # die before, the other end closes, `read` fails, and nothing has run. Its stdin is then /dev/null, the pipe is gone.
-# RLIMIT_DATA counts private writable memory, so it holds what is used and not what V8 reserves (as RLIMIT_AS would).
+# RLIMIT_DATA counts private writable memory, so it holds what is used and not most of what V8 reserves (as RLIMIT_AS
+# would). What it reserves as writable from the start (see `node.py`) is put on top.
 _SHIM = f"""
 read -r go && [ "$go" = go ] || exit 125
 ulimit -d "$1"
@@ -61,9 +62,15 @@ class ProcessRunner:
         grace_s: float = 10.0,
         log_max_bytes: int = 5_000_000,
         log_files: int = 3,
+        reserved_mb: int = 0,
+        missing: str = "WORKER_COMMAND is not set.",
         clock: Callable[[], int],
     ) -> None:
+        """`reserved_mb` of what the command maps is never used, and is allowed on top of each worker's memory.
+        `missing` says why the command is empty."""
         self._command = command
+        self._reserved_mb = reserved_mb
+        self._missing = missing
         self._sessions = sessions_dir.resolve()
         self._records = Records(run_dir.resolve())
         self._log_dir = log_dir.resolve()
@@ -137,7 +144,7 @@ class ProcessRunner:
     def _program(self) -> str:
         """Looked up here: the shim could only say it in the worker's log."""
         if not self._command:
-            raise RunnerUnavailable("There is no worker to run: WORKER_COMMAND is not set.")
+            raise RunnerUnavailable(f"There is no worker to run. {self._missing}")
         name = self._command[0]
         if (found := shutil.which(name)) is None:
             raise RunnerUnavailable(
@@ -174,7 +181,8 @@ class ProcessRunner:
         """Without a pause in between: within one program nobody can come between the claim and the record."""
         folder = self._sessions / spec.session_id
         launch = Launch(folder, spec.generation, self._clock(), secrets.token_hex(8))
-        arguments = [str(spec.memory_mb * 1024), launch.mark(), program, *self._command[1:]]
+        limit_kb = (spec.memory_mb + self._reserved_mb) * 1024
+        arguments = [str(limit_kb), launch.mark(), program, *self._command[1:]]
         process, go = self._spawn(spec, arguments, lock)
         try:
             handle = self._release(process, go, launch)
