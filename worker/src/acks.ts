@@ -19,16 +19,14 @@ export function outcomeOf(error: string | undefined, until: number | null = null
   return failed(PASSING.has(error) ? 'retryable' : 'refused', word)
 }
 
-/** The answer to one message: an error's code, or undefined for a plain ack. */
-export interface Answer {
-  readonly error: string | undefined
-}
+/** The answer to one message: an error's code, or undefined for a plain ack. Or why there is none. */
+export type Answer = { readonly error: string | undefined } | 'late' | 'connection_lost'
 
 export class Acks {
-  readonly #waiting = new Map<string, (answer: Answer | null) => void>()
+  readonly #waiting = new Map<string, (answer: Answer) => void>()
 
-  /** Registered before sending: the ack can come before the send itself resolves. Null: none came. */
-  expect(id: string): Promise<Answer | null> {
+  /** Registered before sending: the ack can come before the send itself resolves. */
+  expect(id: string): Promise<Answer> {
     return new Promise(resolve => this.#waiting.set(id, resolve))
   }
 
@@ -36,17 +34,16 @@ export class Acks {
     this.#settle(id, { error })
   }
 
-  /** Nothing will come any more for this one. */
+  /** Nobody waits for this one any longer. */
   giveUp(id: string): void {
-    this.#settle(id, null)
+    this.#settle(id, 'late')
   }
 
-  /** The connection is gone, and all answers with it. */
-  giveUpAll(): void {
-    for (const id of [...this.#waiting.keys()]) this.giveUp(id)
+  connectionLost(): void {
+    for (const id of [...this.#waiting.keys()]) this.#settle(id, 'connection_lost')
   }
 
-  #settle(id: string, answer: Answer | null): void {
+  #settle(id: string, answer: Answer): void {
     this.#waiting.get(id)?.(answer)
     this.#waiting.delete(id)
   }

@@ -65,6 +65,7 @@ export interface Connection {
   /** When the restriction of this account ends, if WhatsApp says so. */
   restrictedUntil(): Promise<number | null>
   requestPairingCode(phone: Phone): Promise<string>
+  /** Rejects unless WhatsApp says that it is done. It may hang up instead, for the very same reason. */
   unlink(): Promise<void>
   beHere(): Promise<void>
   deliverInbox(): Promise<void>
@@ -138,7 +139,9 @@ export function connect(options: ConnectOptions): Connection {
     requestPairingCode: phone => socket.requestPairingCode(phone),
     async unlink() {
       const device = { tag: 'remove-companion-device', attrs: { jid: creds.me?.id ?? '', reason: 'user_initiated' } }
-      await socket.query({ tag: 'iq', attrs: { to: '@s.whatsapp.net', type: 'set', xmlns: 'md' }, content: [device] })
+      const attrs = { to: '@s.whatsapp.net', type: 'set', xmlns: 'md' }
+      const answer: unknown = await socket.query({ tag: 'iq', attrs, content: [device] })
+      if (answer === undefined) throw new Error('WhatsApp did not say that the device is unlinked')
     },
     beHere: () => socket.sendPresenceUpdate('available'),
     deliverInbox: () => inbox.deliver(signal.phoneFor),

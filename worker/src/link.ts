@@ -1,22 +1,20 @@
 /**
- * The link to WhatsApp: keeps one connection open, tells what happens on it, and sends. What to do when a connection
- * ends is decided here (see endings.ts); pace, retries of messages and the choice of the proxy are the server's.
+ * The link to WhatsApp: keeps one connection open, links and unlinks, and tells what happens. What to do when a connection
+ * ends is decided here (see endings.ts); how a message is sent is sender.ts' business, the choice of the proxy the server's.
  */
-import { Acks, failed, outcomeOf } from './acks.js'
 import type { Connection, Hooks, Me } from './baileys.js'
 import type { Clock } from './clock.js'
-import { Directory } from './directory.js'
 import { classify, type Ending, isFinal } from './endings.js'
 import type { Journal } from './journal.js'
 import { type Log, whatFailed } from './log.js'
-import { asksForPasskey, children, momentOf, receiptsIn, type Stanza } from './stanzas.js'
+import { Sender } from './sender.js'
+import { asksForPasskey, children, receiptsIn, type Stanza } from './stanzas.js'
 import type { EventType, Link, Outcome, OutgoingMessage, Phone } from './types.js'
 
-const ACK_MS = 20_000
 const FIRST_QR_MS = 60_000
 const NEXT_QR_MS = 20_000
-const CODE_MS = 160_000
-const TIMELOCK_MS = 5_000
+/** As long as WhatsApp's six QR codes last: then the connection ends, and a pairing code asked for on it is void. */
+const CODES_MS = FIRST_QR_MS + 5 * NEXT_QR_MS
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
 /** A connection that lasted this long was a good one; the pauses begin anew. */
@@ -38,10 +36,9 @@ export class WhatsAppLink implements Link {
   readonly #options: LinkOptions
   readonly #clock: Clock
   readonly #random: () => number
-  readonly #acks = new Acks()
-  readonly #directory: Directory
+  readonly #sender: Sender
   /** Ends the pause between two connections: there is something better to do than to wait. */
-  #waiting = new AbortController()
+  readonly #waiting = new AbortController()
   #closed = false
   /** Decided by us rather than by WhatsApp. */
   #verdict: Ending | null = null
@@ -53,16 +50,21 @@ export class WhatsAppLink implements Link {
   #lastInboundAt: number | null = null
   #pauseMs = FIRST_PAUSE_MS
   #showsQr = false
+  #codesUntil = 0
   #told: string | null = null
   #wish: { readonly logOut: true } | { readonly pair: Phone } | null = null
   #asked: { readonly phone: Phone; readonly code: Promise<string> } | null = null
-  #sending: Promise<unknown> = Promise.resolve()
 
   constructor(options: LinkOptions) {
     this.#options = options
     this.#clock = options.clock
     this.#random = options.random ?? Math.random
-    this.#directory = new Directory(() => this.#clock.now())
+    this.#sender = new Sender({
+      clock: this.#clock,
+      random: this.#random,
+      log: options.log,
+      stop: this.#waiting.signal
+    })
   }
 
   get isOpen(): boolean {
@@ -85,6 +87,10 @@ export class WhatsAppLink implements Link {
     if (wasOpen) this.#tell('DISCONNECTED', { reason: 'stopped' })
   }
 
+  async send(message: OutgoingMessage, deadline: number): Promise<Outcome> {
+    return this.#sender.send(() => (this.#open ? this.#connection : null), message, deadline)
+  }
+
   async beHere(): Promise<void> {
     if (this.#open) await this.#connection?.beHere()
   }
@@ -95,9 +101,10 @@ export class WhatsAppLink implements Link {
     while (!this.#closed) {
       const ending = this.#verdict ?? (await this.#connectOnce())
       if (this.#closed) break
+      const gotSomewhere = this.#open || this.#showsQr
       this.#report(ending)
       if (isFinal(ending)) return
-      await this.#clock.pause(this.#pauseAfter(ending), this.#waiting.signal)
+      await this.#clock.pause(this.#pauseAfter(ending, gotSomewhere), this.#waiting.signal)
     }
     this.#open = false
   }
@@ -108,7 +115,7 @@ export class WhatsAppLink implements Link {
       const over = (ending: Ending): void => {
         this.#connection = null
         this.#asked = null
-        this.#acks.giveUpAll()
+        this.#sender.connectionLost()
         resolve(ending)
       }
       this.#leave = ending => {
@@ -131,8 +138,9 @@ export class WhatsAppLink implements Link {
     this.#leave(verdict)
   }
 
-  #pauseAfter(ending: Ending): number {
-    if (ending.kind === 'restart' || ending.kind === 'qr_expired') return 0
+  /** Both that are followed at once come after something worked. Otherwise they may come for ever, and would be a storm. */
+  #pauseAfter(ending: Ending, gotSomewhere: boolean): number {
+    if (gotSomewhere && (ending.kind === 'restart' || ending.kind === 'qr_expired')) return 0
     const pause = this.#pauseMs * (0.5 + this.#random() / 2)
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
     return pause
@@ -175,9 +183,7 @@ export class WhatsAppLink implements Link {
   #hear(stanza: Stanza): void {
     const now = this.#clock.now()
     this.#lastInboundAt = now
-    if (stanza.tag === 'ack' && stanza.attrs['class'] === 'message') {
-      this.#acks.came(stanza.attrs['id'] ?? '', stanza.attrs['error'])
-    }
+    this.#sender.hear(stanza)
     for (const { type, whatsappId, timestamp } of receiptsIn(stanza, this.#connection?.me ?? [], now)) {
       const once = `${type}/${whatsappId}`
       this.#tell(type, { whatsappId, timestamp }, once)
@@ -199,7 +205,9 @@ export class WhatsAppLink implements Link {
   // --- linking and unlinking ---
 
   #showQr(qr: string): void {
-    const expiresAt = this.#clock.now() + (this.#showsQr ? NEXT_QR_MS : FIRST_QR_MS)
+    const now = this.#clock.now()
+    const expiresAt = now + (this.#showsQr ? NEXT_QR_MS : FIRST_QR_MS)
+    if (!this.#showsQr) this.#codesUntil = now + CODES_MS
     this.#showsQr = true
     this.#told = null
     this.#tell('QR_CODE', { qr, expiresAt })
@@ -222,7 +230,11 @@ export class WhatsAppLink implements Link {
     this.#wish = null
     if (wish === null) return
     const doing = 'pair' in wish ? this.#askForCode(wish.pair) : this.#unlink()
-    doing.catch(error => this.#options.log.warn('order_failed', whatFailed(error)))
+    doing.catch(error => {
+      this.#options.log.warn('order_failed', whatFailed(error))
+      // The device is still linked as far as anyone knows, so the next connection begins with this.
+      if ('logOut' in wish) this.#wish ??= wish
+    })
   }
 
   async #askForCode(phone: Phone): Promise<void> {
@@ -240,7 +252,7 @@ export class WhatsAppLink implements Link {
     const accepted = children(stanza).some(child => child.tag === 'link_code_companion_reg')
     if (stanza.attrs['type'] === 'result' && accepted) {
       this.#asked = null
-      const expiresAt = momentOf(stanza, this.#clock.now()) + CODE_MS
+      const expiresAt = this.#codesUntil
       asked.code.then(
         code => this.#tell('PAIRING_CODE', { code, phoneNumber: asked.phone, expiresAt }),
         error => this.#options.log.warn('pairing_failed', whatFailed(error))
@@ -252,91 +264,7 @@ export class WhatsAppLink implements Link {
   }
 
   async #unlink(): Promise<void> {
-    if (this.#open) await this.#connection?.unlink() // WhatsApp may hang up before it answers, which says the same
+    if (this.#open) await this.#connection?.unlink()
     this.#finish({ kind: 'logged_out', reason: 'logged_out' })
   }
-
-  // --- sending ---
-
-  /** One at a time, even if an attempt before this one was given up while the library still worked on it. */
-  async send(message: OutgoingMessage, deadline: number): Promise<Outcome> {
-    const progress = { onTheWire: false }
-    const attempt = this.#sending.then(() => this.#attempt(message, deadline, progress))
-    this.#sending = attempt
-    const inTime = new AbortController()
-    const late = this.#clock
-      .pause(deadline - this.#clock.now(), inTime.signal)
-      .then(() => whenFailed(progress, 'too_late'))
-    try {
-      return await Promise.race([attempt, late])
-    } finally {
-      inTime.abort()
-    }
-  }
-
-  async #attempt(message: OutgoingMessage, deadline: number, progress: Progress): Promise<Outcome> {
-    const connection = this.#connection
-    if (!this.#open || connection === null) return failed('retryable', 'not_connected')
-    const answer = this.#acks.expect(message.whatsappId)
-    try {
-      const address = await this.#directory.find(message.to, phone => connection.find(phone))
-      if (address === undefined) return failed('retryable', 'lookup_unanswered')
-      if (address === null) return failed('not_on_whatsapp', 'not_on_whatsapp')
-      await this.#type(connection, address, message.text)
-      if (this.#closed || this.#clock.now() >= deadline) return failed('retryable', 'too_late')
-      progress.onTheWire = true
-      const readable = await connection.send(address, message.whatsappId, message.text)
-      if (!readable) return failed('retryable', 'no_recipient_device')
-      return await this.#acknowledged(connection, message.whatsappId, answer, deadline)
-    } catch (error) {
-      this.#options.log.warn('send_failed', { messageId: message.messageId, ...whatFailed(error) })
-      return whenFailed(progress, 'send_failed')
-    } finally {
-      this.#acks.giveUp(message.whatsappId)
-    }
-  }
-
-  async #acknowledged(
-    connection: Connection,
-    id: string,
-    answer: Promise<{ error: string | undefined } | null>,
-    deadline: number
-  ): Promise<Outcome> {
-    const enough = new AbortController()
-    const left = Math.max(0, Math.min(ACK_MS, deadline - this.#clock.now()))
-    void this.#clock.pause(left, enough.signal).then(() => this.#acks.giveUp(id))
-    const said = await answer
-    enough.abort()
-    if (said === null) return failed('unconfirmed', this.#open ? 'no_server_ack' : 'connection_lost')
-    const until = said.error === '463' ? await this.#restrictedUntil(connection) : null
-    return outcomeOf(said.error, until)
-  }
-
-  async #restrictedUntil(connection: Connection): Promise<number | null> {
-    const enough = new AbortController()
-    const late = this.#clock.pause(TIMELOCK_MS, enough.signal).then(() => null)
-    try {
-      return await Promise.race([connection.restrictedUntil(), late])
-    } catch {
-      return null // it does not say; the server has its own rule for that
-    } finally {
-      enough.abort()
-    }
-  }
-
-  /** One to three seconds, longer for longer texts, never twice the same. */
-  async #type(connection: Connection, address: string, text: string): Promise<void> {
-    const ms = Math.min(3_000, Math.max(1_000, text.length * 25) * (1 + this.#random() / 2))
-    await connection.typing(address, true)
-    await this.#clock.pause(ms, this.#waiting.signal)
-    await connection.typing(address, false)
-  }
 }
-
-interface Progress {
-  /** From here on WhatsApp may have it, so nobody can say that it failed. */
-  onTheWire: boolean
-}
-
-const whenFailed = ({ onTheWire }: Progress, error: string): Outcome =>
-  failed(onTheWire ? 'unconfirmed' : 'retryable', error)

@@ -38,8 +38,8 @@ test('an ack that comes before anyone waits is not lost on the one who registere
 test('a lost connection ends every wait without an answer', async () => {
   const acks = new Acks()
   const answers = [acks.expect('A'), acks.expect('B')]
-  acks.giveUpAll()
-  assert.deepEqual(await Promise.all(answers), [null, null])
+  acks.connectionLost()
+  assert.deepEqual(await Promise.all(answers), ['connection_lost', 'connection_lost'])
 })
 
 test('nobody is looked up twice, an absent one for an hour only, and an unanswered question is asked again', async () => {

@@ -13,7 +13,7 @@ import { type Call, Switchboard, type Told } from './switchboard.js'
 const ROOT = rootFolder()
 const WORKER = join(ROOT, 'worker/dist/src/main.js')
 const SIMULATOR = join(ROOT, 'simulator/dist/src/main.js')
-const PATIENCE_MS = 20_000
+const PATIENCE_MS = 60_000
 const LOOK_MS = 10
 
 export const PHONE = '12025550101'
@@ -46,7 +46,7 @@ export class Program {
     this.process.stdout?.on('data', (chunk: Buffer) => {
       this.out += chunk
     })
-    this.exit = new Promise(resolve => this.process.once('exit', (code, signal) => resolve({ code, signal })))
+    this.exit = new Promise(resolve => this.process.once('close', (code, signal) => resolve({ code, signal })))
   }
 
   async end(signal: NodeJS.Signals): Promise<Exit> {
@@ -69,9 +69,12 @@ export class Stage {
     this.#options = options
   }
 
-  /** `options` are further ones of the simulator's `serve`; without a `--proxy` there is one. */
-  static async open(options: readonly string[] = []): Promise<Stage> {
-    const stage = new Stage(await Switchboard.start(), options)
+  /**
+   * `options` are further ones of the simulator's `serve`; without a `--proxy` there is one. At `address` the worker finds
+   * server and proxies.
+   */
+  static async open(options: readonly string[] = [], address = '127.0.0.1'): Promise<Stage> {
+    const stage = new Stage(await Switchboard.start(address), ['--listen', address, ...options])
     await stage.startSimulator()
     return stage
   }
@@ -85,6 +88,11 @@ export class Stage {
   }
 
   // --- the simulator ---
+
+  /** Where the worker keeps its files. */
+  get session(): string {
+    return join(this.folder, 'sessions', this.switchboard.sessionId)
+  }
 
   get running(): Running {
     assert.ok(this.#running, 'the simulator does not run')
@@ -128,27 +136,31 @@ export class Stage {
 
   // --- the worker ---
 
-  /** `more` overrides single variables of its environment. */
-  startWorker(more: Record<string, string> = {}): Program {
+  /** `more` overrides single variables of its environment; `wrap` is a command that runs the one given after it. */
+  startWorker(more: Record<string, string> = {}, wrap: readonly string[] = []): Program {
     const [proxy] = this.running.proxies
     const env = {
-      PATH: process.env['PATH'] ?? '',
       SESSION_ID: this.switchboard.sessionId,
-      PROXY_URL: `socks5h://me:a%20secret@127.0.0.1:${proxy?.port}`,
+      PROXY_URL: `socks5h://me:a%20secret@${this.switchboard.address}:${proxy?.port}`,
       WEBHOOK_URL: this.switchboard.webhookUrl,
       WEBHOOK_SECRET: this.switchboard.webhookSecret,
       SESSIONS_DIR: join(this.folder, 'sessions'),
       NODE_EXTRA_CA_CERTS: this.running.ca,
       ...more
     }
-    const worker = new Program(process.execPath, [WORKER], env)
-    this.workers.push(worker)
-    return worker
+    return this.run([...wrap, process.execPath, WORKER], env)
+  }
+
+  /** Any program, that ends with the stage at the latest. */
+  run([command = '', ...args]: readonly string[], env: Record<string, string> = {}): Program {
+    const program = new Program(command, args, { PATH: process.env['PATH'] ?? '', ...env })
+    this.workers.push(program)
+    return program
   }
 
   /** Provisioned, scanned and connected. */
-  async linkedWorker(phone = PHONE): Promise<Program> {
-    const worker = this.startWorker()
+  async linkedWorker(phone = PHONE, more: Record<string, string> = {}): Promise<Program> {
+    const worker = this.startWorker(more)
     const { qr } = await this.event('QR_CODE')
     await this.control('/scan', { qr, phone })
     await this.event('CONNECTED')
@@ -158,7 +170,13 @@ export class Stage {
   // --- what the worker tells ---
 
   events(type?: string): Record<string, unknown>[] {
-    const events = this.switchboard.of('event').map(({ body }) => body)
+    // As the server counts: one that is told again, because its answer was not noted before a kill, is the same one.
+    const numbered = new Map<unknown, Record<string, unknown>>()
+    for (const { body } of this.switchboard.of('event')) {
+      const name = body['sequence'] === undefined ? body : `${body['stream']}/${body['sequence']}`
+      if (!numbered.has(name)) numbered.set(name, body)
+    }
+    const events = [...numbered.values()]
     return events.filter(event => (type === undefined ? event['type'] !== 'PING' : event['type'] === type))
   }
 
@@ -195,6 +213,11 @@ export class Stage {
       await new Promise(resolve => setTimeout(resolve, LOOK_MS))
     }
   }
+}
+
+/** The environment of a worker into which modules of this folder are loaded before anything of its own. */
+export function preload(...modules: string[]): { NODE_OPTIONS: string } {
+  return { NODE_OPTIONS: modules.map(name => `--import ${new URL(`./${name}.js`, import.meta.url)}`).join(' ') }
 }
 
 /** Tests run from the repository or one of its packages, and their compiled form lies anywhere. */

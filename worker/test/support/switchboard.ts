@@ -63,17 +63,23 @@ export class Switchboard {
   readonly #sockets = new Set<Socket>()
   readonly #offers: Record<string, unknown>[] = []
   #poll: ServerResponse | null = null
+  /** Where it listens. */
+  readonly address: string
   #http: HttpServer | null = null
   #port = 0
 
-  static async start(): Promise<Switchboard> {
-    const switchboard = new Switchboard()
+  private constructor(address: string) {
+    this.address = address
+  }
+
+  static async start(address = '127.0.0.1'): Promise<Switchboard> {
+    const switchboard = new Switchboard(address)
     await switchboard.back()
     return switchboard
   }
 
   get webhookUrl(): string {
-    return `http://127.0.0.1:${this.#port}/api/webhook`
+    return `http://${this.address}:${this.#port}/api/webhook`
   }
 
   of(...calls: Call[]): Told[] {
@@ -96,7 +102,7 @@ export class Switchboard {
       this.#sockets.add(socket)
       socket.on('close', () => this.#sockets.delete(socket))
     })
-    await new Promise<void>(resolve => http.listen(this.#port, '127.0.0.1', resolve))
+    await new Promise<void>(resolve => http.listen(this.#port, this.address, resolve))
     this.#port = (http.address() as AddressInfo).port
     this.#http = http
   }
