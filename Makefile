@@ -40,7 +40,7 @@ demo: $(VENV)/.runtime $(VENV)/.package node ## the same beside a simulated What
 test: $(VENV)/.dev $(VENV)/.package node ## run the tests (make test ARGS="tests/unit -x")
 ifeq ($(strip $(ARGS)),)
 	@echo "==> running the tests of the worker and the simulator"
-	@$(use_node); node --test $(NODE_TESTS)
+	@$(use_node); node --test --test-concurrency=4 $(NODE_TESTS)
 endif
 	@echo "==> running the tests"
 	@$(BIN)/python -m pytest -q -n 2 --durations=10 $(ARGS)

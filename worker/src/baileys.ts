@@ -75,6 +75,17 @@ export interface Connection {
 export const isLinked = (store: AuthStore): boolean =>
   (store.readCreds() as Partial<AuthenticationCreds>)?.account !== undefined
 
+/**
+ * A kill right after the scan can leave a link that we know of and WhatsApp does not. It shows at the first login, which
+ * such a link never got through: no keys were ever uploaded. Then all begins anew, with a QR code. Answers whether it was so.
+ */
+export function forgetHalfLink(store: AuthStore, broken: (error: unknown) => void): boolean {
+  const creds = store.readCreds() as Partial<AuthenticationCreds> | undefined
+  if (creds?.account === undefined || creds.firstUnuploadedPreKeyId !== 1) return false
+  store.writeCreds(initAuthCreds()).catch(broken)
+  return true
+}
+
 export function connect(options: ConnectOptions): Connection {
   const { store, inbox, hooks, broken } = options
   store.keepNewest(SENT, SENT_LIMIT)

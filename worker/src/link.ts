@@ -23,6 +23,8 @@ const GOOD_MS = 60_000
 export interface LinkOptions {
   readonly dial: (hooks: Hooks) => Connection
   readonly isLinked: () => boolean
+  /** The link broke off in the middle of being made; whether it did. */
+  readonly forgetHalfLink: () => boolean
   readonly journal: Journal
   readonly deviceName: string
   readonly log: Log
@@ -99,7 +101,7 @@ export class WhatsAppLink implements Link {
 
   async #run(): Promise<void> {
     while (!this.#closed) {
-      const ending = this.#verdict ?? (await this.#connectOnce())
+      const ending = this.#verdict ?? this.#second(await this.#connectOnce())
       if (this.#closed) break
       const gotSomewhere = this.#open || this.#showsQr
       this.#report(ending)
@@ -107,6 +109,12 @@ export class WhatsAppLink implements Link {
       await this.#clock.pause(this.#pauseAfter(ending, gotSomewhere), this.#waiting.signal)
     }
     this.#open = false
+  }
+
+  /** On second thoughts: a device that was never quite linked was not logged out. */
+  #second(ending: Ending): Ending {
+    if (ending.kind !== 'logged_out' || this.#verdict !== null || !this.#options.forgetHalfLink()) return ending
+    return { kind: 'restart', reason: 'restart_required' }
   }
 
   /** From dialling to the end. */

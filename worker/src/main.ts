@@ -3,7 +3,7 @@ import './silent_console.js'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { AuthStore } from './auth_store.js'
-import { connect, isLinked } from './baileys.js'
+import { connect, forgetHalfLink, isLinked } from './baileys.js'
 import { systemClock as clock } from './clock.js'
 import { Inbox } from './inbox.js'
 import { Journal } from './journal.js'
@@ -65,6 +65,7 @@ async function main(): Promise<void> {
     dial: hooks =>
       connect({ store, inbox, agent, deviceName, online: settings.keepAlive, hooks, broken: storageFailed }),
     isLinked: () => isLinked(store),
+    forgetHalfLink: () => forgetHalfLink(store, storageFailed),
     journal,
     deviceName,
     log,
