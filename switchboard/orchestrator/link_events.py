@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 _EXPLAINED = frozenset({"logged_out", "replaced", "restart_required", "qr_expired", "stopped", "auth_failure"})
 _BLOCKED = frozenset({"blocked", "account_blocked", "banned", "forbidden", "403", "status_403"})
 _NO_CODES: Mapping[str, str] = {"qr": "", "qrUntil": "", "code": "", "codeUntil": "", "codePhone": ""}
-_GIVE_UP: Mapping[str, str] = {"wanted": Wanted.STOP.value, **_NO_CODES}
+_GIVE_UP: Mapping[str, str] = {"wanted": Wanted.STOP.value, "scanBy": "", **_NO_CODES}
 
 
 @dataclass(frozen=True, slots=True)

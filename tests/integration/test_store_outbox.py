@@ -140,6 +140,17 @@ class TestConfirm:
         message = await driver.message(claim.message_id)
         assert [message.sent_at, message.delivered_at, message.read_at] == list(times.values())
 
+    async def test_a_receipt_of_the_same_second_is_not_shown_before_what_it_confirms(self, driver: Driver) -> None:
+        await driver.send()
+        claim = await driver.attempt()
+        sent = driver.now
+        await driver.confirm(claim.message_id)
+        for status in (Status.DELIVERED, Status.READ):
+            await driver.store.outbox.confirm("a", claim.message_id, status, sent - 999, driver.now)
+        message = await driver.message(claim.message_id)
+        assert message.status is Status.READ
+        assert message.sent_at == message.delivered_at == message.read_at == sent
+
     async def test_a_receipt_that_overtakes_the_acknowledgement_settles_everything(self, driver: Driver) -> None:
         await driver.send()
         claim = await driver.attempt()

@@ -229,6 +229,7 @@ async def test_a_passkey_is_asked_for_and_no_worker_has_one(board: Board) -> Non
     session = await board.running()
     await board.tell(session, "STATUS_CHANGE", {"status": "passkey_required"})
     assert await status(board, session) == ("passkey_required", "passkey_required")
+    assert not (await board.look(session)).scanning
     await board.settle()
     assert board.worker(session) is None
     assert await board.on("proxy_1") == set()

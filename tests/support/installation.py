@@ -6,8 +6,7 @@ The program may be killed and started again; what its workers do is seen from ou
 import json
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,37 +81,8 @@ class Installation(Premises):
         self.proxies[number].mode = GOOD
 
     def check_order(self) -> None:
-        """True at every moment that nothing is under way: places are those of the sessions, each that should run does
-        so once, and nothing is left of sessions that are gone."""
-        sessions: dict[str, dict[str, str]] = {name: self.key(f"session:{name}") for name in self.key("sessions") or ()}
-        self._check_places(sessions)
-        self._check_remains(set(sessions))
+        super().check_order()
         self.check_alone_and_behind_proxies()
-        workers = self.workers()
-        assert set(workers) == {name for name, session in sessions.items() if session.get("wanted") == "run"}, workers
-        assert all(len(of_it) == 1 for of_it in workers.values()), workers
-
-    def _check_places(self, sessions: Mapping[str, Mapping[str, str]]) -> None:
-        proxies, phones, temporary = defaultdict(set), defaultdict(set), {}
-        for name, session in sessions.items():
-            if "proxy" in session:
-                proxies[session["proxy"]].add(name)
-            if "linked" in session:
-                phones[session["phone"]].add(name)
-            if "scanBy" in session:
-                temporary[name] = session["proxy"]
-                if "declared" in session:
-                    phones[session["declared"]].add(name)
-        assert self.keys("proxy:sessions:") == proxies
-        assert self.keys("phone:sessions:") == phones
-        assert self.keys("session:temp:") == temporary
-
-    def _check_remains(self, sessions: set[str]) -> None:
-        """Folders, data put aside, and the runner's marks."""
-        folders = {path.name for path in self.sessions_dir.iterdir() if path.is_dir() and path.name[0] != "."}
-        aside = {path.name.partition(".")[0] for path in (self.sessions_dir / ".aside").glob("*")}
-        marks = {path.stem for path in (self.folder / "data" / "run").iterdir()}
-        assert folders | aside | marks <= sessions, f"{folders=} {aside=} {marks=} {sessions=}"
 
     def check_alone_and_behind_proxies(self) -> None:
         assert not (self.witness / "twins").exists(), "two workers of one session ran at the same moment"

@@ -11,7 +11,7 @@ import time
 import zlib
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
@@ -175,6 +175,38 @@ class Premises(ABC):
     def worker(self, session: str) -> int:
         [pid] = self.workers()[session]
         return pid
+
+    def check_order(self) -> None:
+        """True at every moment that nothing is under way: places are those of the sessions, each that should run does
+        so once, and nothing is left of sessions that are gone."""
+        sessions: dict[str, dict[str, str]] = {name: self.key(f"session:{name}") for name in self.key("sessions") or ()}
+        self._check_places(sessions)
+        self._check_remains(set(sessions))
+        workers = self.workers()
+        assert set(workers) == {name for name, session in sessions.items() if session.get("wanted") == "run"}, workers
+        assert all(len(of_it) == 1 for of_it in workers.values()), workers
+
+    def _check_places(self, sessions: Mapping[str, Mapping[str, str]]) -> None:
+        proxies, phones, temporary = defaultdict(set), defaultdict(set), {}
+        for name, session in sessions.items():
+            if "proxy" in session:
+                proxies[session["proxy"]].add(name)
+            if "linked" in session:
+                phones[session["phone"]].add(name)
+            if "scanBy" in session:
+                temporary[name] = session["proxy"]
+                if "declared" in session:
+                    phones[session["declared"]].add(name)
+        assert self.keys("proxy:sessions:") == proxies
+        assert self.keys("phone:sessions:") == phones
+        assert self.keys("session:temp:") == temporary
+
+    def _check_remains(self, sessions: set[str]) -> None:
+        """Folders, data put aside, and the runner's marks."""
+        folders = {path.name for path in self.sessions_dir.iterdir() if path.is_dir() and path.name[0] != "."}
+        aside = {path.name.partition(".")[0] for path in (self.sessions_dir / ".aside").glob("*")}
+        marks = {path.stem for path in (self.folder / "data" / "run").iterdir()}
+        assert folders | aside | marks <= sessions, f"{folders=} {aside=} {marks=} {sessions=}"
 
 
 def recipient_of(text: str) -> str:

@@ -93,6 +93,10 @@ class RealInstallation(Premises):
         """All of these are shown on the phones the account wrote to, each once, and nothing else is."""
         assert sorted(await self.whatsapp.texts(sender=phone)) == sorted(texts)
 
+    def check_order(self) -> None:
+        super().check_order()
+        self.check_behind_proxies()
+
     def check_behind_proxies(self) -> None:
         """Each worker talks with the proxies and with Switchboard, and with nobody else."""
         allowed = {("127.0.0.1", port) for port in (*self.whatsapp.ready.proxies, self.port)}

@@ -41,10 +41,13 @@ local function settle_sent()
   event('sent')
 end
 
+-- WhatsApp counts in whole seconds: what comes next is not shown as if it had come before.
 local function settle_delivered()
-  call('HSET', K_message(id), 'deliveredAt', whole(at))
+  at = math.max(at, num(m.sentAt))
+  m.deliveredAt = whole(at)
+  call('HSET', K_message(id), 'deliveredAt', m.deliveredAt)
   tally(m, 'delivered', 1, stats_s)
-  if m.day then tally_delivery(m, math.max(0, math.floor(at - num(m.sentAt)))) end
+  if m.day then tally_delivery(m, math.floor(at - num(m.sentAt))) end
   count_batch(m.batch, 'delivered', 1)
   event('delivered')
 end
@@ -52,6 +55,7 @@ end
 if not RANK[m.status] then settle_sent() end
 if RANK[status] >= 2 and (RANK[m.status] or 0) < 2 then settle_delivered() end
 if status == 'read' then
+  at = math.max(at, num(m.deliveredAt))
   call('HSET', K_message(id), 'readAt', whole(at))
   tally(m, 'read', 1, stats_s)
   count_batch(m.batch, 'read', 1)
