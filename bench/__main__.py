@@ -8,6 +8,7 @@ import platform
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -18,7 +19,7 @@ from bench.plots import draw
 from switchboard.runtime import collect_rarely
 
 RESULTS = Path(__file__).parent / "results"
-SUITES = ("send", "batch", "handover", "release", "workers")
+SUITES = ("send", "batch", "handover", "release", "workers", "whatsapp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +44,25 @@ BARS = (
     Bar("claim_p99_ms", "a message reaches one of 500 waiting workers, p99, ms", 50, least=False),
     Bar("ping_to_noop", "PINGs beside a no-op endpoint of the same server", 0.2, least=True),
     Bar("cycles_to_evalsha", "full cycles beside bare EVALSHA round trips", 0.2, least=True),
+    Bar("worker_to_bare_pss", "memory (PSS) of an idle worker beside the library's bare script", 1.15, least=False),
 )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench")
     parser.add_argument("suites", nargs="*", default=list(SUITES), help=f"some of {', '.join(SUITES)}")
-    chosen = parser.parse_args().suites
+    parser.add_argument("--accounts", type=int, help="whatsapp: of each kind side by side (10), twice as many alone")
+    given = parser.parse_args()
+    chosen = given.suites
     console = Console(width=110)
     collect_rarely()  # as the product does
     results: dict[str, float] = {}
     for name in chosen:
         console.print(f"… {name}: {importlib.import_module(f'bench.{name}').__doc__}".split("\n")[0])
         started = time.perf_counter()
-        measure: Callable[[], Awaitable[dict[str, float]]] = importlib.import_module(f"bench.{name}").measure
-        results |= uvloop.run(_awaited(measure))
+        measure: Callable[..., Awaitable[dict[str, float]]] = importlib.import_module(f"bench.{name}").measure
+        how_many = {"accounts": given.accounts} if name == "whatsapp" and given.accounts else {}
+        results |= uvloop.run(_awaited(partial(measure, **how_many)))
         console.print(f"  {time.perf_counter() - started:.0f} s")
     _print(console, results)
     _write(results)

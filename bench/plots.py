@@ -14,6 +14,7 @@ _OURS, _BARE = "#6366f1", "#cbd5e1"
 def draw(results: Mapping[str, float], folder: Path) -> None:
     _side_by_side(results, folder / "throughput.svg")
     _by_accounts(results, folder / "handover.svg")
+    _linked_accounts(results, folder / "workers.svg")
 
 
 def _side_by_side(results: Mapping[str, float], path: Path) -> None:
@@ -44,6 +45,25 @@ def _by_accounts(results: Mapping[str, float], path: Path) -> None:
     axis.set_ylim(bottom=0)
     axis.set_xlabel("accounts")
     axis.set_ylabel("µs a hand-over")
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def _linked_accounts(results: Mapping[str, float], path: Path) -> None:
+    """An idle worker beside the library's bare script: memory with what is shared, and how soon it is connected."""
+    panels = (
+        ("memory of an idle account", "pss_mb", "MB (PSS)"),
+        ("start to QR code", "qr_single_p50_ms", "ms (p50)"),
+        ("start to connected", "open_single_p50_ms", "ms (p50)"),
+    )
+    figure, axes = pyplot.subplots(1, 3, figsize=(9, 3.2))
+    for axis, (title, what, unit) in zip(axes, panels, strict=True):
+        values = [results[f"bare_{what}"], results[f"worker_{what}"]]
+        axis.bar_label(axis.bar(["bare", "worker"], values, color=[_BARE, _OURS]), fmt="{:,.0f}")
+        axis.set_title(title, fontsize=10)
+        axis.set_ylabel(unit)
+        axis.margins(y=0.15)
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)

@@ -12,8 +12,9 @@ OLDEST = (20, 18)
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = Path("worker/dist/src/main.js")
 
-V8_FLAGS = ("--max-semi-space-size=2",)
-"""A worker is idle most of the time: a small nursery keeps garbage from lying around in memory nobody else can use."""
+V8_FLAGS = ("--max-semi-space-size=1", "--optimize-for-size")
+"""A worker is idle most of the time, so memory counts more than speed: a small nursery keeps garbage from lying around
+in memory nobody else can use, and the heap grows in small steps. The environment does its part too (`spec.py`)."""
 
 # What V8 sets aside for machine code is empty at first, but mapped writable from Node 24 on (510 MB), so it counts.
 _ABOUT_ITSELF = """
