@@ -16,6 +16,8 @@ import {
   type SignalDataSet,
   type SignalKeyStore,
   type SignalRepositoryWithLIDStore,
+  USyncQuery,
+  USyncUser,
   unpadRandomMax16
 } from 'baileys'
 import type { AuthStore } from './auth_store.js'
@@ -23,6 +25,7 @@ import type { EndingError } from './endings.js'
 import type { Inbox } from './inbox.js'
 import { isPerson, type Letter, letterIn, phoneOf, type Stanza, userOf } from './stanzas.js'
 import type { Phone } from './types.js'
+import { type Content, wordsOf } from './words.js'
 
 /** Short, so that a whole attempt fits into its lease. */
 const QUERY_MS = 12_000
@@ -90,8 +93,10 @@ export function connect(options: ConnectOptions): Connection {
   const { store, inbox, hooks, broken } = options
   store.keepNewest(SENT, SENT_LIMIT)
   const creds = credentials(store)
-  const keys = keyStore(store, broken)
-  const signal = new Signal(keys, inbox, () => [userOf(creds.me?.id), userOf(creds.me?.lid)])
+  let over = false
+  const keys = keyStore(store, () => over, broken)
+  const me = (): (string | null)[] => [userOf(creds.me?.id), userOf(creds.me?.lid)]
+  const signal = new Signal(keys, inbox, me)
 
   const socket = makeWASocket({
     auth: { creds, keys },
@@ -113,12 +118,26 @@ export function connect(options: ConnectOptions): Connection {
     makeSignalRepository: signal.repository
   })
 
-  socket.ev.on('creds.update', () => store.writeCreds(creds).catch(broken))
-  socket.ev.on('lid-mapping.update', () => inbox.deliver(signal.phoneFor).catch(broken))
+  socket.ev.on('creds.update', () => {
+    if (!over) store.writeCreds(creds).catch(broken)
+  })
   socket.ev.on('connection.update', update => {
     if (update.qr !== undefined) hooks.qr(update.qr)
     if (update.connection === 'open') hooks.open({ phone: userOf(creds.me?.id) ?? '', address: creds.me?.id ?? '' })
-    if (update.connection === 'close') hooks.ended(endingOf(update.lastDisconnect?.error))
+    if (update.connection !== 'close') return
+    over = true
+    hooks.ended(endingOf(update.lastDisconnect?.error))
+  })
+  // What could not be decrypted here, or came without content, and our own phone was asked for.
+  socket.ev.on('messages.upsert', ({ messages, requestId }) => {
+    if (requestId === undefined) return
+    for (const { key, message, messageTimestamp } of messages) {
+      const { id, remoteJid: from, remoteJidAlt: sender_pn } = key
+      const attrs = { id, from, sender_pn, t: String(messageTimestamp), offline: '1' } as Stanza['attrs']
+      const letter = key.fromMe ? null : letterIn({ tag: 'message', attrs }, me(), Date.now())
+      const text = message && textOf(message)
+      if (letter && text != null) inbox.receive(letter, text, signal.phoneFor).catch(broken)
+    }
   })
   socket.ws.on('frame', (frame: unknown) => {
     if (frame instanceof Uint8Array) return
@@ -132,11 +151,14 @@ export function connect(options: ConnectOptions): Connection {
 
   return {
     get me() {
-      return [userOf(creds.me?.id), userOf(creds.me?.lid)]
+      return me()
     },
     async find(phone) {
-      const found = await socket.onWhatsApp(phone)
-      return found === undefined ? undefined : (found.find(one => one.exists)?.jid ?? null)
+      // Not the library's onWhatsApp: it takes an answer that says nothing for one that says no.
+      const question = new USyncQuery().withContactProtocol().withUser(new USyncUser().withPhone(`+${phone}`))
+      const [found] = (await socket.executeUSyncQuery(question))?.list ?? []
+      if (found === undefined || typeof found['contact'] !== 'boolean') return undefined
+      return found['contact'] ? found.id : null
     },
     typing: (address, on) => socket.sendPresenceUpdate(on ? 'composing' : 'paused', address),
     async send(address, id, text) {
@@ -157,6 +179,7 @@ export function connect(options: ConnectOptions): Connection {
     beHere: () => socket.sendPresenceUpdate('available'),
     deliverInbox: () => inbox.deliver(signal.phoneFor),
     hangUp() {
+      over = true
       void socket.end(undefined)
       // The library waits up to 30 s for the other side to say goodbye.
       ;(socket.ws as unknown as { socket: { terminate(): void } | null }).socket?.terminate()
@@ -177,8 +200,8 @@ class Signal {
   /** Of messages that are not decrypted yet, by the bytes of the ciphertext itself. */
   readonly #letters = new WeakMap<object, Letter>()
   #lidMapping: SignalRepositoryWithLIDStore['lidMapping'] | undefined
-  /** Whom the message that is being sent was encrypted for. */
-  #addressed = new Set<string | null>()
+  /** The devices that the message being sent was encrypted for. */
+  #addressed = new Set<string>()
 
   constructor(keys: SignalKeyStore, inbox: Inbox, me: () => (string | null)[]) {
     this.#keys = addTransactionCapability(keys, QUIET, { maxCommitRetries: 1, delayBetweenTriesMs: 0 })
@@ -194,12 +217,13 @@ class Signal {
     }
   }
 
-  /** Whether the message was encrypted for somebody else than ourselves (or is meant for ourselves). */
+  /** Whether the message was encrypted for somebody else's phone than our own (or is meant for ourselves). */
   async watch(address: string, send: () => Promise<unknown>): Promise<boolean> {
     this.#addressed = new Set()
     await send()
     const me = this.#me()
-    return me.includes(userOf(address)) || [...this.#addressed].some(user => !me.includes(user))
+    const phones = [...this.#addressed].filter(device => /^\d+@/.test(device))
+    return me.includes(userOf(address)) || phones.some(phone => !me.includes(userOf(phone)))
   }
 
   readonly phoneFor = async (address: string): Promise<Phone | null> =>
@@ -208,11 +232,12 @@ class Signal {
   readonly repository: typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository = (auth, logger, lids) => {
     const inner = DEFAULT_CONNECTION_CONFIG.makeSignalRepository({ creds: auth.creds, keys: this.#keys }, logger, lids)
     this.#lidMapping = inner.lidMapping
+    this.#deliverOnceKnown(inner.lidMapping)
     return {
       ...inner,
       encryptMessage: async to => {
         const encrypted = await inner.encryptMessage(to)
-        this.#addressed.add(userOf(to.jid))
+        this.#addressed.add(to.jid)
         return encrypted
       },
       decryptMessage: async from => {
@@ -226,6 +251,15 @@ class Signal {
     }
   }
 
+  /** A number that becomes known may be the one that a letter waits for. */
+  #deliverOnceKnown(mapping: SignalRepositoryWithLIDStore['lidMapping']): void {
+    const store = mapping.storeLIDPNMappings.bind(mapping)
+    mapping.storeLIDPNMappings = async pairs => {
+      await store(pairs)
+      await this.#inbox.deliver(this.phoneFor)
+    }
+  }
+
   async #open(letter: Letter, decrypting: Promise<Uint8Array>): Promise<Uint8Array> {
     const plain = await decrypting
     const text = textOf(proto.Message.decode(unpadRandomMax16(plain)))
@@ -233,25 +267,6 @@ class Signal {
     if (text !== null) await this.#keys.set(this.#inbox.entry(letter, text) as SignalDataSet)
     return plain
   }
-}
-
-/** What somebody wrote: '' for a picture without words, null for what is no message at all (a reaction, a receipt…). */
-function textOf(message: proto.IMessage): string | null {
-  const content = normalizeMessageContent(message)
-  if (!content) return null
-  const { imageMessage, videoMessage, documentMessage } = content
-  const media = imageMessage ?? videoMessage ?? documentMessage
-  const words =
-    content.conversation ||
-    content.extendedTextMessage?.text ||
-    media?.caption ||
-    content.buttonsResponseMessage?.selectedDisplayText ||
-    content.templateButtonReplyMessage?.selectedDisplayText ||
-    content.listResponseMessage?.title
-  if (words) return words
-  const { audioMessage, stickerMessage, locationMessage, contactMessage, ptvMessage } = content
-  const wordless = media ?? audioMessage ?? stickerMessage ?? locationMessage ?? contactMessage ?? ptvMessage
-  return wordless ? '' : null
 }
 
 function credentials(store: AuthStore): AuthenticationCreds {
@@ -266,7 +281,14 @@ function credentials(store: AuthStore): AuthenticationCreds {
   return creds
 }
 
-function keyStore(store: AuthStore, broken: (error: unknown) => void): SignalKeyStore {
+const textOf = (message: proto.IMessage): string | null =>
+  wordsOf(normalizeMessageContent(message) as Content | undefined)
+
+/**
+ * A connection that is over writes nothing any more: the library may still be at work on it, and would put keys in the place
+ * of those that the next connection has told WhatsApp about.
+ */
+function keyStore(store: AuthStore, isOver: () => boolean, broken: (error: unknown) => void): SignalKeyStore {
   return {
     get: (type, ids) => {
       const found = store.get(type, ids)
@@ -278,6 +300,7 @@ function keyStore(store: AuthStore, broken: (error: unknown) => void): SignalKey
       return found as never
     },
     set: async changes => {
+      if (isOver()) throw new Error('this connection is over')
       try {
         await store.set(changes as Record<string, Record<string, unknown>>)
       } catch (error) {

@@ -25,11 +25,14 @@ export type PhoneFor = (address: string) => Promise<Phone | null>
 export class Inbox {
   readonly #store: AuthStore
   readonly #journal: Journal
+  readonly #broken: (error: unknown) => void
   readonly #clock: () => number
 
-  constructor(store: AuthStore, journal: Journal, clock: () => number = Date.now) {
+  /** `broken`: the journal takes no more; nothing may be acknowledged from now on. */
+  constructor(store: AuthStore, journal: Journal, broken: (error: unknown) => void, clock: () => number = Date.now) {
     this.#store = store
     this.#journal = journal
+    this.#broken = broken
     this.#clock = clock
     store.keepNewest(TYPE, LIMIT)
   }
@@ -44,14 +47,22 @@ export class Inbox {
     return { [TYPE]: { [nameOf(letter)]: { ...letter, text } } }
   }
 
+  /** One that was not decrypted by us. */
+  async receive(letter: Letter, text: string, phoneFor: PhoneFor): Promise<void> {
+    if (this.knows(letter)) return
+    await this.#store.set(this.entry(letter, text))
+    await this.deliver(phoneFor)
+  }
+
   /** Into the journal with all whose sender's number is known. The others wait for it here. */
   async deliver(phoneFor: PhoneFor): Promise<void> {
     for (const name of this.#store.list(TYPE)) {
       const letter = this.#store.get(TYPE, [name])[name] as Kept | undefined
       if (letter === undefined) continue
       const phone = letter.phone ?? (await phoneFor(letter.from))
-      if (phone === null || !PHONE.test(phone)) continue
-      this.#tell(letter, phone)
+      if (phone === null) continue
+      if (PHONE.test(phone)) this.#tell(letter, phone) // WhatsApp itself writes from numbers that are none
+      await this.#journal.sync()
       await this.#store.set({ [TYPE]: { [name]: null } })
     }
   }
@@ -59,7 +70,12 @@ export class Inbox {
   #tell(letter: Kept, phone: Phone): void {
     const { id: whatsappId, text, timestamp, backfilled } = letter
     const data = { from: phone, whatsappId, text, timestamp, ...(backfilled ? { backfilled } : {}) }
-    this.#journal.add({ kind: 'event', type: 'MESSAGE_RECEIVED', timestamp: this.#clock(), data }, onceKey(letter))
+    const report = { kind: 'event', type: 'MESSAGE_RECEIVED', timestamp: this.#clock(), data } as const
+    try {
+      this.#journal.add(report, onceKey(letter))
+    } catch (error) {
+      this.#broken(error)
+    }
   }
 }
 

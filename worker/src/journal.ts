@@ -111,6 +111,16 @@ export class Journal {
     return true
   }
 
+  /** Resolves once everything added so far would survive a power cut. */
+  sync(): Promise<void> {
+    return this.#file.sync()
+  }
+
+  /** So much waits that what happens next might not fit in any more. */
+  get isCrowded(): boolean {
+    return this.#file.size - this.#deadBytes > this.#maxBytes * 0.75
+  }
+
   /** A report with this key is among the last 2,000 that had one. */
   knows(once: string): boolean {
     return this.#keys.has(once)

@@ -77,8 +77,10 @@ export class WhatsAppLink implements Link {
     return this.#lastInboundAt
   }
 
-  start(): void {
+  /** Resolves when there will be no connection any more, rejects if it breaks. */
+  start(): Promise<void> {
     this.#running ??= this.#run()
+    return this.#running
   }
 
   async close(): Promise<void> {
@@ -103,7 +105,7 @@ export class WhatsAppLink implements Link {
     while (!this.#closed) {
       const ending = this.#verdict ?? this.#second(await this.#connectOnce())
       if (this.#closed) break
-      const gotSomewhere = this.#open || this.#showsQr
+      const gotSomewhere = this.#showsQr || this.#lasted()
       this.#report(ending)
       if (isFinal(ending)) return
       await this.#clock.pause(this.#pauseAfter(ending, gotSomewhere), this.#waiting.signal)
@@ -154,9 +156,13 @@ export class WhatsAppLink implements Link {
     return pause
   }
 
+  #lasted(): boolean {
+    return this.#open && this.#clock.now() - this.#openedAt >= GOOD_MS
+  }
+
   #report(ending: Ending): void {
     const wasOpen = this.#open
-    if (wasOpen && this.#clock.now() - this.#openedAt >= GOOD_MS) this.#pauseMs = FIRST_PAUSE_MS
+    if (this.#lasted()) this.#pauseMs = FIRST_PAUSE_MS
     this.#open = this.#showsQr = false
     this.#options.log.info('link_ended', {
       type: ending.kind,

@@ -20,6 +20,7 @@ import { Teller } from './teller.js'
 const BAD_STORAGE = 74
 const CRASHED = 70
 const DRAIN_MS = 2_000
+const CROWDED_LOOK_MS = 200
 
 const log = new Log()
 
@@ -57,7 +58,7 @@ async function main(): Promise<void> {
   const settings = settingsOrExit()
   const { store, journal } = openFolder(settings.folder)
   const server = new Server(settings, { instance: randomBytes(12).toString('hex') })
-  const inbox = new Inbox(store, journal)
+  const inbox = new Inbox(store, journal, storageFailed)
   const agent = useProxy(settings.proxy)
   const { deviceName } = settings
 
@@ -80,9 +81,11 @@ async function main(): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop.abort())
 
   log.info('worker_started', { session: settings.sessionId })
-  link.start()
   const parts = [outbox.run(stop.signal), teller.run(), keepAlive.run(stop.signal)]
-  const ended = new Promise(resolve => stop.signal.addEventListener('abort', resolve))
+  const ended = new Promise((resolve, reject) => {
+    stop.signal.addEventListener('abort', resolve)
+    connected(link, journal, stop.signal).catch(reject)
+  })
   try {
     await Promise.race([ended, ...parts])
   } catch (error) {
@@ -94,6 +97,13 @@ async function main(): Promise<void> {
   await link.close()
   const left = await teller.drain(clock.now() + DRAIN_MS)
   log.info('worker_stopped', { session: settings.sessionId, count: left })
+}
+
+/** Whatever happens on the link must fit into the journal, so the server hears first what waits in there. */
+async function connected(link: WhatsAppLink, journal: Journal, stop: AbortSignal): Promise<void> {
+  if (journal.isCrowded) log.warn('journal_crowded', { count: journal.length })
+  while (journal.isCrowded && !stop.aborted) await clock.pause(CROWDED_LOOK_MS, stop)
+  if (!stop.aborted) await link.start()
 }
 
 /** The library leaves promises alone when a connection ends under it. They are noted, and nothing else is wrong. */

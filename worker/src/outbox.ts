@@ -176,8 +176,12 @@ function failureOf(outcome: Outcome & { sent: false }): Record<string, unknown> 
   return {
     class: outcome.class,
     error: REASON.test(outcome.error) ? outcome.error : 'unnamed',
-    until: outcome.class === 'restricted' ? outcome.until : null
+    until: outcome.class === 'restricted' && isMoment(outcome.until) ? outcome.until : null
   }
+}
+
+function isMoment(ms: number | null): boolean {
+  return ms !== null && Number.isInteger(ms) && ms >= 1e12 && ms < 1e14
 }
 
 function naming({ messageId, attempt }: OutgoingMessage): { messageId: string; attempt: number } {

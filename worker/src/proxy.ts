@@ -12,6 +12,7 @@ export function useProxy(proxy: ProxyAddress | null): SocksProxyAgent | undefine
   if (proxy === null) return undefined
   // No `timeout`: over wss it also kills the idle socket. A hanging proxy is given up after 30 s by the library.
   const agent = new SocksProxyAgent(proxy.url, { keepAlive: false })
+  agent.proxy.host = proxy.host // the agent leaves an IPv6 address in its brackets, and would look that up as a name
   http.globalAgent = agent
   https.globalAgent = agent
   globalThis.fetch = proxiedFetch(proxy)

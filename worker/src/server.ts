@@ -170,7 +170,8 @@ function refusal(status: number, code: string | null, retryAfter: string | undef
   const known = code?.toLowerCase() ?? `status_${status}`
   if (status === 404 && code === 'SESSION_NOT_FOUND') return new Removed(known)
   if (status === 404 && code === 'MESSAGE_NOT_FOUND') return new Forgotten(known)
-  if (status === 413 || (code !== null && (status === 400 || status === 403))) return new Rejected(known)
+  if (status === 413 || (status === 400 && code === 'INVALID_REQUEST') || (status === 403 && code === 'FORBIDDEN'))
+    return new Rejected(known)
   return new Unavailable(known, stayAwayMs(retryAfter))
 }
 

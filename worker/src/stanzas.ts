@@ -1,4 +1,5 @@
 /** What WhatsApp's stanzas say, in our words. Pure: reads attributes, knows no library. */
+import { createHash } from 'node:crypto'
 import type { Phone } from './types.js'
 
 /** A stanza as it comes over the wire. */
@@ -10,6 +11,10 @@ export interface Stanza {
 
 const PERSON = /^(\d+)(?:[:_]\d+)*@(s\.whatsapp\.net|c\.us|lid|hosted|hosted\.lid)$/
 const OURS = /^3EB0[0-9A-F]{18}$/
+/** Whoever names more in one receipt does not mean ours. */
+const MOST_IDS = 1_000
+/** As the server takes them. The sender's program chooses ids; they may be anything. */
+const PLAIN_ID = /^[A-Za-z0-9._-]{1,128}$/
 
 /** The number in an address, if the address is one of a person and names a number rather than a LID. */
 export function phoneOf(address: string | undefined): Phone | null {
@@ -48,7 +53,7 @@ export function receiptsIn(stanza: Stanza, me: readonly (string | null)[], now: 
   const read = type === 'read' || type === 'played'
   if (!read && type !== undefined && type !== 'delivery' && type !== 'inactive') return []
   const listed = children(stanza).flatMap(child => (child.tag === 'list' ? children(child) : []))
-  const ids = [stanza.attrs['id'], ...listed.map(item => item.attrs['id'])]
+  const ids = [stanza.attrs['id'], ...listed.map(item => item.attrs['id'])].slice(0, MOST_IDS)
   const timestamp = momentOf(stanza, now)
   return ids
     .filter((id): id is string => id !== undefined && OURS.test(id))
@@ -68,10 +73,11 @@ export interface Letter {
 
 /** Not those of groups, of our own phone, or between our own devices. */
 export function letterIn(stanza: Stanza, me: readonly (string | null)[], now: number): Letter | null {
-  const { id, from, category, recipient, offline } = stanza.attrs
-  if (stanza.tag !== 'message' || id === undefined || from === undefined) return null
+  const { id: given, from, category, recipient, offline } = stanza.attrs
+  if (stanza.tag !== 'message' || given === undefined || from === undefined) return null
   if (!isPerson(from) || category === 'peer' || recipient !== undefined || me.includes(userOf(from))) return null
   const phone = phoneOf(from) ?? phoneOf(stanza.attrs['sender_pn'] ?? stanza.attrs['participant_pn'])
+  const id = PLAIN_ID.test(given) ? given : createHash('sha256').update(given).digest('hex')
   return { id, from, phone, timestamp: momentOf(stanza, now), backfilled: offline !== undefined }
 }
 
