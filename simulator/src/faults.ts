@@ -21,23 +21,8 @@
  */
 
 import { phoneOf } from './addresses.js'
+import { FAULT_KINDS } from './fault_help.js'
 import { type Fault, type FaultKind, type FaultView, type Phone, Refused } from './types.js'
-
-const KINDS: readonly FaultKind[] = [
-  'http_error',
-  'login_failure',
-  'passkey',
-  'silence',
-  'mute',
-  'slow',
-  'no_prekeys',
-  'drop_message',
-  'ack_error',
-  'drop_before_ack',
-  'no_ack',
-  'undecryptable',
-  'no_receipts'
-]
 
 interface Waiting extends Fault {
   readonly id: number
@@ -84,7 +69,9 @@ function viewOf(fault: Waiting): FaultView {
 }
 
 function check(fault: Fault): void {
-  if (!KINDS.includes(fault.kind)) throw new Refused(`Unknown kind of fault: choose one of ${KINDS.join(', ')}`)
+  if (!FAULT_KINDS.includes(fault.kind)) {
+    throw new Refused(`Unknown kind of fault: choose one of ${FAULT_KINDS.join(', ')}`)
+  }
   if (fault.phone !== undefined) {
     phoneOf(fault.phone)
     if (fault.kind === 'http_error') {

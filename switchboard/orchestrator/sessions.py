@@ -48,6 +48,7 @@ class SessionService:
         self._care = care
         self._rules = rules
         self._clock = clock
+        self._choosing = asyncio.Lock()
 
     # --- making --------------------------------------------------------------------------------------------------
 
@@ -56,19 +57,20 @@ class SessionService:
         override = await self._override(request.proxy, request.proxy_field)
         digest = hashlib.sha256(json.dumps([request.session, request.phone, override, request.name]).encode())
         for _ in range(_TRIES):  # the pool may change between the choice and the move
-            now = self._clock()
-            choice = await self._choose(override, request.phone)
-            outcome, session = await self._store.sessions.provision(
-                session=request.session,
-                name=request.name,
-                phone=request.phone,
-                proxy=choice if isinstance(choice, str) else "",  # without a place, it may still be one made before
-                now=now,
-                scan_by=now + self._rules.scan_ms,
-                device=_DEVICE,
-                once=f"provision:{once}" if once else "",
-                digest=digest.hexdigest(),
-            )
+            async with self._choosing:  # those made at the same moment would all take the same proxy for the emptiest
+                now = self._clock()
+                choice = await self._choose(override, request.phone)
+                outcome, session = await self._store.sessions.provision(
+                    session=request.session,
+                    name=request.name,
+                    phone=request.phone,
+                    proxy=choice if isinstance(choice, str) else "",  # without a place, it may still be one made before
+                    now=now,
+                    scan_by=now + self._rules.scan_ms,
+                    device=_DEVICE,
+                    once=f"provision:{once}" if once else "",
+                    digest=digest.hexdigest(),
+                )
             if outcome in ("OK", "KNOWN"):
                 await self._care.count()
                 return session

@@ -67,6 +67,12 @@ async def test_a_new_session_has_its_proxy_before_anything_is_scanned(board: Boa
     assert await board.on(proxy) == {"worker_1"}
 
 
+async def test_sessions_made_at_the_same_moment_spread_over_the_proxies(board: Board) -> None:
+    proxies = [await board.proxy() for _ in range(3)]
+    await asyncio.gather(*(board.ask("POST", PROVISION, json={}) for _ in range(6)))
+    assert [len(await board.on(proxy)) for proxy in proxies] == [2, 2, 2]
+
+
 async def test_its_worker_is_told_its_proxy_its_secret_and_its_name_for_life(board: Board) -> None:
     proxy = await board.proxy()
     session = await board.running()
