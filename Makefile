@@ -21,6 +21,7 @@ use_node = set -e; \
 	fi
 NODE_PACKAGES := worker simulator
 NODE_SOURCES := $(shell find $(NODE_PACKAGES:%=%/src) $(NODE_PACKAGES:%=%/test) -name "*.ts" 2>/dev/null) $(NODE_PACKAGES:%=%/tsconfig.json) tsconfig.base.json
+NODE_PROGRAMS := $(NODE_PACKAGES:%=%/dist/src/main.js)
 NODE_TESTS := $(foreach package,$(NODE_PACKAGES),$(patsubst $(package)/%.ts,$(package)/dist/%.js,$(wildcard $(package)/test/*.test.ts)))
 
 LOCK_HEADER := \# Made by `make lock` from pyproject.toml: exact versions with hashes. Do not edit by hand.
@@ -121,7 +122,11 @@ node_modules/.package-lock.json: package-lock.json package.json $(NODE_PACKAGES:
 	@$(use_node); npm ci --loglevel=error >/dev/null
 	@touch $@
 
-worker/dist/.built: node_modules/.package-lock.json $(NODE_SOURCES)
+# What is missing though the stamp is there is built again; not without its notes, which tsc would believe.
+$(NODE_PROGRAMS):
+	@rm -rf $(@:/src/main.js=)
+
+worker/dist/.built: node_modules/.package-lock.json $(NODE_SOURCES) $(filter-out $(wildcard $(NODE_PROGRAMS)),$(NODE_PROGRAMS))
 	@echo "==> building the worker and the simulator"
 	@$(use_node); npm run --silent build
 	@touch $@

@@ -1,7 +1,9 @@
 """The composition root: builds the parts from the settings, runs them, stops them. Nothing else does."""
 
 import asyncio
+import errno
 import gc
+import os
 import random
 import resource
 import shlex
@@ -45,7 +47,7 @@ from switchboard.store.sessions import SessionRules
 from switchboard.store.store import StoreRules
 from switchboard.web.app import Routers, create_app
 from switchboard.web.auth import Guard
-from switchboard.welcome import Scene, next_steps, own_command
+from switchboard.welcome import Scene, for_another_terminal, next_steps, own_command
 
 _log = structlog.get_logger(__name__)
 _DAY_S = 86_400
@@ -326,7 +328,12 @@ def _listen(settings: Settings, parts: frozenset[str]) -> socket.socket | None:
     except OSError as error:
         listener.close()
         name = "GATEWAY_PORT" if parts == {"gateway"} else "ORCH_PORT"
-        raise SettingsError(f"{name}: can't listen on {settings.orch_host}:{port} ({error.strerror})") from None
+        told = f"{name}: can't listen on {settings.orch_host}:{port} ({error.strerror})"
+        if error.errno == errno.EADDRINUSE:
+            command = f"switchboard {min(parts)}" if len(parts) == 1 else "make run"
+            other = f"{name}={port + 100 if port < 65_000 else 3100}"
+            told += f": is Switchboard or the demo running? Choose another one: {other} {command}"
+        raise SettingsError(told) from None
     return listener
 
 
@@ -334,7 +341,8 @@ async def _next_steps(settings: Settings, store: Store, worker: WorkerProgram | 
     missing = str(worker) if isinstance(worker, WorkerMissing) else None
     with suppress(StoreUnavailable):  # then there is nothing to say yet, and no reason to fail
         pool, sessions = await store.proxies.all(), await store.sessions.ids()
-        return next_steps(Scene(missing, len(pool), len(sessions), settings.allow_direct), own_command())
+        command = for_another_terminal(own_command(), os.environ)
+        return next_steps(Scene(missing, len(pool), len(sessions), settings.allow_direct), command)
     return []
 
 

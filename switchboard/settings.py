@@ -30,6 +30,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from switchboard.domain.hours import DAY_MS, Hours
+from switchboard.domain.ids import natural
 from switchboard.domain.proxies import ProxyUrl
 from switchboard.domain.trust import PRESETS, Limits, Overrides, TrustLevel, TrustTable
 
@@ -88,7 +89,8 @@ class Pace(BaseModel):
 
 
 class _NumberedProxies(PydanticBaseSettingsSource):
-    """Collects PROXY_URL_1, PROXY_URL_2, … by their number. Gaps are fine."""
+    """Collects PROXY_URL_1, PROXY_URL_2, … by their number. Gaps are fine; one without a number is passed on, too,
+    so that it is refused instead of overlooked."""
 
     def __init__(self, cls: type[BaseSettings], *sources: PydanticBaseSettingsSource) -> None:
         super().__init__(cls)
@@ -100,12 +102,12 @@ class _NumberedProxies(PydanticBaseSettingsSource):
         raise NotImplementedError  # this source answers for one field only, in __call__
 
     def __call__(self) -> dict[str, Any]:
-        numbered = {
-            int(found[1]): value
+        named = {
+            name.upper(): value
             for name, value in self._variables.items()
-            if value and (found := re.fullmatch(r"proxy_url_(\d+)", name, re.IGNORECASE))
+            if value and re.fullmatch(r"proxy_url(_\d+)?", name, re.IGNORECASE)
         }
-        return {"proxy_urls": [numbered[n] for n in sorted(numbered)]} if numbered else {}
+        return {"proxy_urls": {name: named[name] for name in sorted(named, key=natural)}} if named else {}
 
 
 class Settings(BaseSettings):
@@ -189,15 +191,16 @@ class Settings(BaseSettings):
             raise ValueError(f"must start with one of {', '.join(_REDIS_SCHEMES)}")
         return url
 
-    @field_validator("proxy_urls")
+    @field_validator("proxy_urls", mode="before")
     @classmethod
-    def _only_socks5h(cls, urls: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-        for number, url in enumerate(urls, 1):
-            try:
-                ProxyUrl.parse(url.get_secret_value())
-            except ValueError as error:
-                raise ValueError(f"proxy {number}: {error}") from None
-        return urls
+    def _only_socks5h(cls, named: object) -> object:
+        if named == ():
+            return named
+        if not isinstance(named, Mapping):
+            raise ValueError("name the proxies one by one: PROXY_URL_1, PROXY_URL_2 and so on")
+        if wrong := [f"{name}: {reason}" for name, url in named.items() if (reason := _proxy_fault(name, url))]:
+            raise ValueError("\n".join(wrong))
+        return tuple(named.values())
 
     @field_validator("worker_command")
     @classmethod
@@ -267,6 +270,16 @@ class Settings(BaseSettings):
         return shown
 
 
+def _proxy_fault(name: str, url: str) -> str | None:
+    if name == "PROXY_URL":
+        return "is not used without a number; name it PROXY_URL_1"
+    try:
+        ProxyUrl.parse(url)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def _shown_url(url: SecretStr) -> str:
     return _CREDENTIALS.sub(HIDDEN, url.get_secret_value())
 
@@ -291,11 +304,16 @@ def load_settings(env_file: Path | None = Path(".env")) -> Settings:
 
 def _lines(error: ValidationError) -> list[str]:
     return [
-        f"{'__'.join(map(str, one['loc'])).upper()}: {_reason(one['type'], one['msg'])}"
+        _line("__".join(map(str, one["loc"])).upper(), _reason(one["type"], one["msg"]))
         for one in error.errors(include_input=False, include_url=False)
         # A default that is derived from a bad value is no mistake of its own.
         if one["type"] != "default_factory_not_called"
     ]
+
+
+def _line(name: str, reason: str) -> str:
+    """Proxies are one field of many variables: what is wrong with them names those itself."""
+    return reason if reason.startswith("PROXY_URL") else f"{name}: {reason}"
 
 
 def _reason(kind: str, message: str) -> str:

@@ -1,10 +1,17 @@
 """What `switchboard up` tells the person at the terminal to do next. Words only: the caller looks and prints."""
 
 import os
+import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from switchboard.settings import Settings
+
+_NEEDED = ("DATA_DIR", "ORCH_HOST", "ORCH_PORT")
+"""What a command must know to find the server. The key is among its data; one that was given is not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,16 @@ def next_steps(scene: Scene, command: str) -> list[str]:
     return [*steps, f"  {command} sessions new   shows a QR code; scan it with the phone to link its account"]
 
 
+def for_another_terminal(command: str, environment: Mapping[str, str]) -> str:
+    """What stands in `.env` is found from there, too; what only this environment has must be typed again."""
+    given = [
+        f"{name}={shlex.quote(value)}"
+        for name in _NEEDED
+        if (value := environment.get(name)) and value != str(Settings.model_fields[name.lower()].default)
+    ]
+    return " ".join([*given, command])
+
+
 def own_command(program: str | None = None, folder: Path | None = None) -> str:
     """How this program is called from the folder it was started in."""
     called = Path(program or sys.argv[0])
@@ -40,5 +57,10 @@ def own_command(program: str | None = None, folder: Path | None = None) -> str:
         return "switchboard"
     if (on_path := shutil.which("switchboard")) and Path(on_path).samefile(called):
         return "switchboard"
-    near = os.path.relpath(called, folder or Path.cwd())
-    return str(called) if near.startswith("..") else near
+    return as_typed(called, folder)
+
+
+def as_typed(path: Path, folder: Path | None = None) -> str:
+    """Short if it is in the folder one is in, and whole elsewhere."""
+    near = os.path.relpath(path, folder or Path.cwd())
+    return str(path) if near.startswith("..") else near

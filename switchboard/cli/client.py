@@ -11,6 +11,7 @@ import typer
 from switchboard.settings import Settings, SettingsError, load_settings
 
 _PATIENCE_S = 40.0
+_NOT_RUNNING = "is it running? switchboard up; on another port? set ORCH_PORT as you did for it"
 
 
 class ApiError(Exception):
@@ -86,7 +87,7 @@ def _key(settings: Settings) -> str:
 
 
 def _why(error: httpx.TransportError) -> str:
-    return "it took too long" if isinstance(error, httpx.TimeoutException) else "is it running? switchboard up"
+    return "it took too long" if isinstance(error, httpx.TimeoutException) else _NOT_RUNNING
 
 
 def refuse(reason: object) -> NoReturn:

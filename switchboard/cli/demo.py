@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import shutil
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from rich.text import Text
 
 from switchboard.cli import show
 from switchboard.cli.run import fail
+from switchboard.settings import Settings, SettingsError, load_settings
+from switchboard.welcome import as_typed, own_command
 
 if TYPE_CHECKING:
     from switchboard.demo.scenario import Scenario
@@ -31,7 +34,9 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    port: Annotated[int, typer.Option(envvar="PORT", min=1, max=65_535, help="Where it answers.")] = 3000,
+    port: Annotated[
+        int, typer.Option(envvar=["PORT", "ORCH_PORT"], min=1, max=65_535, help="Where it answers.")
+    ] = 3000,
     keep: Annotated[
         bool, typer.Option("--keep", help="Go on with the accounts and messages of the last time.")
     ] = False,
@@ -88,16 +93,16 @@ async def _run(console: Console, folder: Path, port: int) -> None:
 async def _show(console: Console, stage: "Stage", scenario: "Scenario", playing: "asyncio.Task[None]") -> None:
     """In a terminal, all the time; elsewhere once, as soon as there is something to see."""
     with Live(console=console, refresh_per_second=4, auto_refresh=console.is_terminal) as live:
-        told = False
+        told, tools = False, own_tools(stage.port)
         while True:
             stage.check()
             _check_play(playing)
             sessions, figures = await _look(scenario)
             if console.is_terminal:
-                live.update(picture(stage.port, stage.key, sessions, figures))
+                live.update(picture(stage.port, stage.key, sessions, figures, tools))
             elif not told and alive(sessions, figures):
                 told = True
-                console.print(picture(stage.port, stage.key, sessions, figures))
+                console.print(picture(stage.port, stage.key, sessions, figures, tools))
             await asyncio.sleep(_LOOK_S)
 
 
@@ -129,11 +134,47 @@ def alive(sessions: list[dict[str, Any]], figures: dict[str, Any]) -> bool:
     return bool(sessions) and len(linked) == len(sessions) and bool(figures.get("delivered"))
 
 
-def picture(port: int, key: str, sessions: list[dict[str, Any]], figures: dict[str, Any]) -> RenderableType:
+def own_tools(port: int) -> list[str]:
+    """Our own commands on the demo, as they can be typed where it was started."""
+    from switchboard.demo.simulator import MAIN
+    from switchboard.runners.node import find_node
+
+    node = find_node().program
+    node = "node" if shutil.which("node") == node else as_typed(Path(node))
+    return [
+        " ".join([*_settings_of_the_demo(port), own_command(), "sessions list"]),
+        f"{node} {as_typed(MAIN)} state --data {FOLDER / 'simulator'}",
+    ]
+
+
+def _settings_of_the_demo(port: int) -> list[str]:
+    """Those that tell it from the real installation, whose `.env` is read here, too."""
+    usual = Settings.model_fields["orch_port"].default
+    try:
+        real = load_settings()
+    except SettingsError:  # it is told by the command itself
+        real = None
+    given = [f"DATA_DIR={FOLDER}"]
+    if port != usual or (real and real.orch_port != usual):
+        given.append(f"ORCH_PORT={port}")
+    if real and real.api_key:
+        given.append("API_KEY=$KEY")
+    return given
+
+
+def picture(
+    port: int, key: str, sessions: list[dict[str, Any]], figures: dict[str, Any], tools: list[str]
+) -> RenderableType:
     url = f"http://localhost:{port}"
     parts: list[RenderableType] = [
         Text.assemble(("Switchboard demo", "bold"), "  on ", (url, "cyan"), "  (the API, to try out: ", f"{url}/docs)"),
-        Padding(show.sessions(sessions) if sessions else Spinner("dots", text=Text(" looking …")), (1, 0, 1, 2)),
+        Text(),
+        Padding(
+            show.sessions(sessions) if sessions else Spinner("dots", text=Text(" looking …")),
+            (0, 0, 0, 2),
+            expand=False,
+        ),
+        Text(),
         _counted(figures),
         Text(),
         Text.assemble(("Real: ", "bold"), "the server, its store, the pacing, the workers and what they encrypt."),
@@ -146,6 +187,7 @@ def picture(port: int, key: str, sessions: list[dict[str, Any]], figures: dict[s
         Text(f"  export KEY={key}", style="cyan", no_wrap=True),
         Text(f'  curl -s {url}/api/sessions -H "X-API-Key: $KEY"', style="cyan", no_wrap=True),
         Text(f'  curl -sN {url}/api/events -H "X-API-Key: $KEY"', style="cyan", no_wrap=True),
+        *(Text(f"  {tool}", style="cyan", no_wrap=True) for tool in tools),
         Text(),
         Text("Ctrl-C ends all of it.", style="dim"),
     ]

@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.spinner import Spinner
 from rich.text import Text
 
-from switchboard.cli import show
+from switchboard.cli import show, words
 from switchboard.cli.client import ApiError, Client
 
 _LOOK_S = 0.5
@@ -120,7 +120,7 @@ class Linking:
 
 def _doing(item: dict[str, Any]) -> str:
     if item["reason"]:
-        return show.reason(item["reason"])
+        return words.reason(item["reason"])
     return "starting its worker …" if item["status"] == "starting" else "asking WhatsApp for a code …"
 
 
@@ -136,6 +136,6 @@ def outcome(item: dict[str, Any]) -> Text:
     return Text.assemble(
         ("✗ ", "bold red"),
         (f"{session} is {word}", "bold"),
-        f": {show.reason(item['reason']) or word}",
+        f": {words.reason(item['reason']) or word}",
         (f"\n  Try again: switchboard sessions scan {session}", "dim"),
     )

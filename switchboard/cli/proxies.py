@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.prompt import Prompt
 
-from switchboard.cli import show
+from switchboard.cli import show, words
 from switchboard.cli.client import refuse
 from switchboard.cli.sessions import AsJson, Url, Yes, server
 from switchboard.domain.ids import is_proxy_id
@@ -38,6 +38,9 @@ def list_proxies(url: Url = None, as_json: AsJson = False) -> None:
         console.print("The pool is empty. Add a proxy: [bold]switchboard proxies add[/bold]")
         return
     console.print(show.proxies(items))
+    for item in items:
+        if item["status"] == "BAD":
+            console.print(f"  {item['proxyId']}: {words.fault(item['reason'])}", markup=False, style="dim")
     console.print(
         f"{inventory['used']} of {inventory['capacity']} places taken, {inventory['free']} free.", style="dim"
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from switchboard.cli import show
+from switchboard.cli import show, words
 from switchboard.cli.client import ApiError, Client, connect, refuse
 from switchboard.cli.linking import Linking
 from switchboard.domain.ids import is_session_id
@@ -52,8 +52,8 @@ def list_sessions(url: Url = None, as_json: AsJson = False) -> None:
         return
     console.print(show.sessions(items))
     for item in items:
-        if item["reason"]:
-            console.print(f"  {item['sessionId']}: {show.reason(item['reason'])}", markup=False, style="dim")
+        if why := show.why(item):
+            console.print(f"  {item['sessionId']}: {why}", markup=False, style="dim")
     if inventory["direct"]:
         console.print("[bold yellow]There is no proxy: sessions connect directly (ALLOW_DIRECT).[/bold yellow]")
     else:
@@ -179,7 +179,7 @@ def logout(session: Session, yes: Yes = False, url: Url = None) -> None:
     with server(url) as client:
         item = client.post(f"/api/sessions/{session}/logout")
     if item["reason"] == "logout_unconfirmed":
-        refuse(f"{session} is logged out here, but {show.reason(item['reason'])} ({item['deviceName']}).")
+        refuse(f"{session} is logged out here, but {words.reason(item['reason'])} ({item['deviceName']}).")
     typer.echo(f"{session} is logged out.")
 
 

@@ -13,6 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from switchboard.cli import words
+
 COLOURS = {
     "connected": "green",
     "qr_ready": "cyan",
@@ -24,48 +26,14 @@ COLOURS = {
 }
 _QUIET = 2
 
-# What an operator should know, and do, about a reason. Others are shown as they are.
-REASONS = {
-    "scan_timeout": "it was not scanned in time",
-    "logged_out": "the phone unlinked it; scan anew",
-    "by_request": "on request",
-    "logout_unconfirmed": "WhatsApp could not be told; remove the device on the phone",
-    "switchboard_stopped": "switchboard was stopped",
-    "other_phone": "its worker turned up under another number; look into it, then log it out and scan anew",
-    "replaced": "another program uses this link; find it, then start this one",
-    "passkey_required": "the phone asks for a passkey, which no worker can give",
-    "waiting_for_proxy": "no proxy has room or works; it waits, and never goes without one",
-    "too_many_sessions": "the phone has all its linked devices already; delete one",
-    "proxy_error": "its proxy does not work",
-    "no_ping": "its worker went silent and is being restarted",
-    "worker_gone": "its worker is gone and is being started again",
-    "moving_to_own_proxy": "it moves to the proxy this phone always uses",
-    "not_started": "its worker could not be started; see the log of switchboard",
-    "restart": "restarting, as asked",
-    "failover": "it moved to another proxy",
-}
-
 
 def console() -> Console:
     """As wide as the terminal; where there is none, wide enough for whatever reads it."""
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
 
 
-def status(words: str) -> Text:
-    return Text(words, style=COLOURS.get(words.partition(",")[0], "bold red"))
-
-
-def reason(word: str | None) -> str:
-    if not word:
-        return ""
-    stem, _, detail = word.partition(":")
-    if stem == "crash_loop":
-        return f"its worker ended again and again ({reason(detail)}); see its log, then start it"
-    if stem == "not_started" and detail:
-        return f"its worker could not be started: {detail}"
-    if stem == "worker_exited":
-        return f"its worker ended by itself{f', code {detail}' if detail else ''}"
-    return REASONS.get(word, word)
+def status(shown: str) -> Text:
+    return Text(shown, style=COLOURS.get(shown.partition(",")[0], "bold red"))
 
 
 def phone(digits: str | None) -> str:
@@ -82,10 +50,24 @@ def ago(moment: str | None, now: datetime | None = None) -> str:
     if not moment:
         return ""
     seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
+    return "just now" if seconds < 5 else f"{_span(seconds)} ago"
+
+
+def soon(moment: str | None, now: datetime | None = None) -> str:
+    """How long until then, and when that is on this machine's clock."""
+    if not moment:
+        return ""
+    then = datetime.fromisoformat(moment)
+    seconds = max(0.0, (then - (now or datetime.now(UTC))).total_seconds())
+    at = then.astimezone().strftime("%H:%M" if seconds < 86_400 else "%Y-%m-%d %H:%M")
+    return f"in {_span(seconds)} ({at})"
+
+
+def _span(seconds: float) -> str:
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
-            return f"{int(seconds // size)} {unit} ago"
-    return "just now" if seconds < 5 else f"{int(seconds)} s ago"
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
 
 
 def left(moment: str | None, now: datetime | None = None) -> str:
@@ -94,6 +76,15 @@ def left(moment: str | None, now: datetime | None = None) -> str:
         return ""
     seconds = max(0, int((datetime.fromisoformat(moment) - (now or datetime.now(UTC))).total_seconds()))
     return f"{seconds // 60}:{seconds % 60:02d}"
+
+
+def held(item: dict[str, Any], now: datetime | None = None) -> str:
+    return words.hold(item["pausedReason"], soon(item["pausedUntil"], now), item["sessionId"])
+
+
+def why(item: dict[str, Any]) -> str:
+    """All there is to know about a session that does not send."""
+    return "; ".join(filter(None, (words.reason(item["reason"]), held(item))))
 
 
 def sessions(items: list[dict[str, Any]]) -> Table:
@@ -126,7 +117,8 @@ def details(item: dict[str, Any], events: list[dict[str, Any]]) -> Table:
     rows: list[tuple[str, str | Text]] = [
         ("session", Text(item["sessionId"] + (f"  {item['name']}" if item["name"] else ""))),
         ("status", status(item["status"])),
-        ("why", Text(reason(item["reason"]))),
+        ("why", Text(words.reason(item["reason"]))),
+        ("held", Text(held(item))),
         ("phone", phone(item["phone"])),
         ("device name", item["deviceName"] or ""),
         ("proxy", item["proxyId"] or ""),
@@ -135,7 +127,6 @@ def details(item: dict[str, Any], events: list[dict[str, Any]]) -> Table:
         ("queue", str(item["queueSize"])),
         ("connected", ago(item["connectedAt"])),
         ("last ping", ago(item["lastPing"])),
-        ("paused until", item["pausedUntil"] or ("it is resumed" if item["paused"] else "")),
     ]
     for name, value in rows:
         if value:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import httpx
 
+from switchboard.demo.leftovers import LeftoversStay, end_leftovers
 from switchboard.demo.simulator import Simulator
 
 PROXIES = 3
@@ -26,6 +27,7 @@ _MARK = ".demo"
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH")
 _READY_S = 30
 _GRACE_S = 15
+_WORKER_GRACE_S = 3
 _LOOK_S = 0.1
 
 # Lively, and within rules all the same: every cap and delay is checked as always, only the figures are the demo's.
@@ -40,7 +42,7 @@ SETTINGS = {f"PACE__COLD__{name}": value for name, value in PACE.items()} | {
     "RECIPIENT_HOURS": "00:00-24:00",
     "MAX_SESSIONS_PER_PROXY": "3",  # so that one proxy can fail and its sessions find places on the others
     "PROVISIONING_INTERVAL_MS": "500",
-    "WORKER_STOP_GRACE_MS": "3000",
+    "WORKER_STOP_GRACE_MS": str(_WORKER_GRACE_S * 1000),
     "ORCH_HOST": "127.0.0.1",
 }
 
@@ -56,14 +58,39 @@ def check_port(port: int) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise DemoFailed(
-                f"port {port} can't be used ({error.strerror}): is Switchboard running? Choose another one: "
-                f"PORT={port + 100 if port < 65_000 else 3100} make demo"
+                f"port {port} can't be used ({error.strerror}): is Switchboard or another demo running? "
+                f"Choose another one: PORT={port + 100 if port < 65_000 else 3100} make demo"
             ) from None
 
 
 @contextmanager
 def own_folder(folder: Path, keep: bool) -> Iterator[Path]:
     """Emptied, unless it is to be kept; and nobody else's: neither another demo's nor one we did not make."""
+    with _usable(folder):
+        mark = _claim(folder)
+    try:
+        with _usable(folder):
+            asyncio.run(_end_leftovers(folder))
+            if not keep:
+                _empty(folder)
+        yield folder
+    finally:
+        os.close(mark)
+
+
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        way_out = f"make {folder.parent} a folder that you may write to (chown)"
+        if os.path.exists(folder):  # noqa: PTH110 - pathlib's raises, too
+            way_out = "make it yours (chown) or remove it"
+        raise DemoFailed(f"{folder} can't be used ({error.strerror}): {way_out}") from None
+
+
+def _claim(folder: Path) -> int:
+    """A handle that marks the folder as this demo's until it is closed."""
     if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).exists():
         raise DemoFailed(f"{folder} is not empty and not a demo's: move it away first")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,13 +100,19 @@ def own_folder(folder: Path, keep: bool) -> Iterator[Path]:
     except BlockingIOError:
         os.close(mark)
         raise DemoFailed(f"a demo runs in {folder} already: end it first (Ctrl-C in its terminal)") from None
+    return mark
+
+
+def _empty(folder: Path) -> None:
+    for entry in [entry for entry in folder.iterdir() if entry.name != _MARK]:
+        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+
+
+async def _end_leftovers(folder: Path) -> None:
     try:
-        if not keep:
-            for entry in [entry for entry in folder.iterdir() if entry.name != _MARK]:
-                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-        yield folder
-    finally:
-        os.close(mark)
+        await end_leftovers(folder, _WORKER_GRACE_S, _GRACE_S)
+    except LeftoversStay as reason:
+        raise DemoFailed(str(reason)) from reason
 
 
 @dataclass(slots=True)
@@ -117,7 +150,7 @@ async def opened(folder: Path, port: int) -> AsyncIterator[Stage]:
             key = str(json.loads((folder / "secrets.json").read_text("utf-8"))["api_key"])
             yield Stage(folder, port, simulator, key, server)
         finally:
-            await _end(server)
+            await _end(server, folder)
     finally:
         await simulator.stop()
 
@@ -172,8 +205,8 @@ async def _answers(server: subprocess.Popen[bytes], port: int, folder: Path) -> 
     raise DemoFailed(f"Switchboard did not start; see {folder / 'switchboard.log'}")
 
 
-async def _end(server: subprocess.Popen[bytes]) -> None:
-    """It ends its workers and its store, then itself."""
+async def _end(server: subprocess.Popen[bytes], folder: Path) -> None:
+    """It ends its workers and its store, then itself. If it was killed, they are ended for it."""
     if server.stdin is not None:
         with suppress(OSError):
             server.stdin.close()
@@ -182,3 +215,5 @@ async def _end(server: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()
+    if server.returncode:
+        await _end_leftovers(folder)

@@ -30,6 +30,7 @@ class Account:
     epoch: int = 0
     connected: tuple[str, ...] = ()  # its sessions that can send now
     paused_until: int = 0  # or FOREVER
+    pause_reason: str = ""  # empty: a person wanted it
     restricted_until: int = 0  # or FOREVER
     not_before: int = 0  # the delay after the last hand-over ends
     day_ends_at: int = 0  # the end of the local day that `day_count` counts

@@ -141,6 +141,13 @@ def shown(session: Session, account: Account | None, now: int) -> tuple[State, i
     return (State.RESTRICTED if held_until(account.restricted_until, now) else State.PAUSED), end
 
 
+def hold_reason(account: Account, now: int) -> str | None:
+    """Why it sends nothing: restricted (by WhatsApp), rate_limited (WhatsApp said "too fast") or by_request."""
+    if held_until(account.restricted_until, now):
+        return State.RESTRICTED.value
+    return (account.pause_reason or "by_request") if held_until(account.paused_until, now) else None
+
+
 _NEVER = 2**62
 
 

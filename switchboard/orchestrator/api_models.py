@@ -89,6 +89,9 @@ class SessionAnswer(BaseModel):
     lastPing: datetime | None
     paused: bool = Field(description="Its account is paused, whatever the session's own state.")
     pausedUntil: datetime | None = Field(description="Null if it is not held, or until it is resumed.")
+    pausedReason: Literal["by_request", "rate_limited", "restricted"] | None = Field(
+        description="Null if it is not held; rate_limited and restricted: WhatsApp said so."
+    )
     scanBy: datetime | None = Field(description="A session not scanned by then is stopped.")
     reason: str | None
 

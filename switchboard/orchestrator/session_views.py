@@ -9,7 +9,7 @@ from switchboard.domain.accounts import Account
 from switchboard.domain.clock import Clock
 from switchboard.domain.ids import natural
 from switchboard.domain.pacing import Policy
-from switchboard.domain.sessions import Session, held_until, shown
+from switchboard.domain.sessions import Session, held_until, hold_reason, shown
 from switchboard.store import Store
 from switchboard.web.times import iso, iso_or_none
 
@@ -55,6 +55,7 @@ class SessionViews:
             "lastPing": iso_or_none(session.last_ping, zone),
             "paused": bool(account and held_until(account.paused_until, now)),
             "pausedUntil": iso_or_none(hold_ends, zone),
+            "pausedReason": hold_reason(account, now) if account else None,
             "scanBy": iso_or_none(session.scan_by, zone),
             "reason": session.reason,
         }

@@ -197,8 +197,7 @@ class SessionService:
         session = await self._store.sessions.find(session_id)
         code = await self._store.sessions.qr(session_id)
         if code is None or not code.good_at(self._clock()) or session.state is not State.QR_READY:
-            hint = "ask again in a moment" if session.scanning else "start it to be asked for a scan"
-            raise errors.QrNotReady(session_id, session.state.value, hint)
+            raise errors.QrNotReady(session_id, session.state.value, _no_qr(session))
         return code
 
     async def pairing_code(self, session_id: str, phone: str) -> Code:
@@ -242,6 +241,12 @@ class SessionService:
                 return True
             await asyncio.sleep(_LOOK_S)
         return await condition()
+
+
+def _no_qr(session: Session) -> str:
+    if session.linked:
+        return "it is linked already"
+    return "ask again in a moment" if session.scanning else "start it to be asked for a scan"
 
 
 def _no_proxy(choice: NoPlace, override: str | None, pool: list[Proxy]) -> errors.SwitchboardError:

@@ -11,6 +11,7 @@ from pathlib import Path
 OLDEST = (20, 18)
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = Path("worker/dist/src/main.js")
+PACKAGE = "baileys"
 
 V8_FLAGS = ("--max-semi-space-size=1", "--optimize-for-size")
 """A worker is idle most of the time, so memory counts more than speed: a small nursery keeps garbage from lying around
@@ -72,7 +73,13 @@ def worker_program(node: Node, main: Path) -> WorkerProgram:
 
 def default_worker(root: Path = ROOT) -> WorkerProgram:
     """The worker of this project, as it is to be run here. Raises WorkerMissing."""
-    return worker_program(find_node(), built(root / MAIN))
+    main = built(root / MAIN)
+    if not any((place / "node_modules" / PACKAGE).is_dir() for place in (root / "worker", root)):
+        raise WorkerMissing(
+            f"The worker is built, but its packages are not in {root / 'node_modules'}: `make run` fetches them "
+            "(or `make node` alone), then start again."
+        )
+    return worker_program(find_node(), main)
 
 
 def default_worker_command(root: Path = ROOT) -> list[str]:

@@ -43,7 +43,7 @@ class Accounts:
 
     async def pause(self, phone: str, until: int | None, now: int) -> None:
         """No sending until a moment, or until it is resumed."""
-        await self._adjust(phone, now, {"paused": str(FOREVER if until is None else until)})
+        await self._adjust(phone, now, {"paused": str(FOREVER if until is None else until), "pauseReason": ""})
 
     async def restrict(self, phone: str, until: int | None, now: int) -> None:
         """WhatsApp holds the account: until a moment it stated, or until a person resumes it."""
@@ -51,7 +51,7 @@ class Accounts:
 
     async def resume(self, phone: str, now: int) -> None:
         """A person says it may send again: ends a pause and a restriction."""
-        await self._adjust(phone, now, {"paused": "", "restricted": ""})
+        await self._adjust(phone, now, {"paused": "", "pauseReason": "", "restricted": ""})
 
     async def _adjust(self, phone: str, now: int, values: dict[str, str], revise: bool = False) -> None:
         flat = [part for pair in values.items() for part in pair]

@@ -61,7 +61,7 @@ class EmbeddedStore:
                 await self._until_ready()
         except (OSError, RedisError) as error:
             await self.stop()
-            raise StoreStartError(f"The store can't use {self._folder.path}: {error}.") from error
+            raise StoreStartError(f"The store can't use {self._folder.path} {_why(error)}") from error
         except BaseException:
             await self.stop()
             raise
@@ -99,6 +99,15 @@ class EmbeddedStore:
             os.close(self._owner_lock)
             self._owner_lock = None
 
+    async def end_orphan(self) -> bool:
+        """Shut down what a dead owner left running. Whether nothing runs now: False when its owner lives."""
+        if not self._folder.path.is_dir():
+            return True
+        if not self._take_ownership():
+            return False
+        await self.stop()
+        return not self._server.running()
+
     def _take_ownership(self) -> bool:
         if self._owner_lock is None:
             self._owner_lock = try_lock(self._folder.owner_lock)
@@ -130,3 +139,10 @@ class EmbeddedStore:
                     f"Stop the process that uses it, or set DATA_DIR to another folder. Its log: {self._folder.log}"
                 )
             await asyncio.sleep(_POLL_S)
+
+
+def _why(error: OSError | RedisError) -> str:
+    if isinstance(error, RedisError):
+        return f"(its server says: {error})."
+    advice = "Make it a folder that you may write to, or set DATA_DIR to another one."
+    return f"({error.strerror or error}). {advice}"

@@ -30,12 +30,13 @@ def profile_of(phone: str, revision: int, first: int, zone: str, overrides: str,
 
 def account_view(raw: Sequence[Any], default_zone: ZoneInfo) -> AccountView:
     (phone, revision, epoch, first, zone, overrides, paused, restricted, not_before, day_ends, day_count,
-     burst_until, waiting, connected, recent, flight, head) = raw  # fmt: skip
+     burst_until, waiting, connected, recent, flight, head, pause_reason) = raw  # fmt: skip
     account = Account(
         profile=profile_of(phone, int(revision), int(first), zone, overrides, default_zone),
         epoch=int(epoch),
         connected=tuple(sorted(connected)),
         paused_until=int(paused),
+        pause_reason=pause_reason,
         restricted_until=int(restricted),
         not_before=int(not_before),
         day_ends_at=int(day_ends),

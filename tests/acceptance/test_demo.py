@@ -13,6 +13,7 @@ from random import SystemRandom
 import httpx
 import pytest
 
+from switchboard.demo.stage import own_folder
 from tests.support.node_build import require_build
 from tests.support.premises import ROOT, alive, pids
 from tests.support.processes import free_ports
@@ -20,6 +21,7 @@ from tests.support.processes import free_ports
 pytestmark = pytest.mark.slow
 
 COMMAND = (sys.executable, "-c", "from switchboard.cli import main; main()", "demo")
+WORKERS = 5
 
 
 class Demo:
@@ -39,11 +41,15 @@ class Demo:
         """Every living process that has to do with its folder: by its working directory or its command line."""
         return [pid for pid in pids() if pid != os.getpid() and alive(pid) and self._is_ours(pid)]
 
+    def server(self) -> int:
+        [found] = [pid for pid in self.family() if "switchboard.demo.server" in _command_line(pid)]
+        return found
+
     def _is_ours(self, pid: int) -> bool:
         with suppress(OSError):
             proc = Path(f"/proc/{pid}")
             at_home = Path(str(proc.joinpath("cwd").readlink())).is_relative_to(self.folder)
-            return at_home or str(self.folder) in proc.joinpath("cmdline").read_text()
+            return at_home or str(self.folder) in _command_line(pid)
         return False
 
     def waits_for(self, condition: Callable[[], object], within_s: float) -> float:
@@ -56,6 +62,10 @@ class Demo:
     def comes_to_life(self) -> None:
         self.waits_for(lambda: "Look around" in self.shown or self.process.poll() is not None, 90)
         assert self.process.poll() is None, self.shown
+
+
+def _command_line(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
 
 
 @pytest.fixture
@@ -94,3 +104,37 @@ def test_a_demo_that_is_killed_takes_everything_with_it(demo: Demo) -> None:
     demo.process.kill()
     demo.process.wait(5)
     demo.waits_for(lambda: not demo.family(), 20)
+
+
+def test_a_server_that_is_killed_ends_the_demo_and_all_that_it_left(demo: Demo) -> None:
+    demo.comes_to_life()
+    os.kill(demo.server(), signal.SIGKILL)
+    assert demo.process.wait(30) == 2
+    assert "Switchboard ended by itself" in demo.shown
+    assert "Traceback" not in demo.shown
+    assert not demo.family()
+
+
+def test_what_a_demo_left_running_ends_before_its_folder_is_emptied(demo: Demo) -> None:
+    demo.comes_to_life()
+    server = demo.server()
+    demo.process.send_signal(signal.SIGSTOP)  # so that it can't clear up
+    os.kill(server, signal.SIGKILL)
+    demo.process.kill()
+    demo.process.wait(5)
+    demo.waits_for(lambda: len(demo.family()) == WORKERS + 1, 10)
+    with own_folder(demo.folder / "data" / "demo", keep=False) as folder:
+        assert not demo.family()
+        assert [entry.name for entry in folder.iterdir()] == [".demo"]
+
+
+def test_the_commands_that_the_demo_tells_can_be_typed(demo: Demo) -> None:
+    demo.comes_to_life()
+    shop = {"sessions list": "Corner Bakery", "state --data": "12125550102"}
+    for words, found in shop.items():
+        [line] = [line.strip() for line in demo.shown.splitlines() if words in line]
+        line = line.replace(" switchboard ", f" {sys.executable} -m switchboard ")  # it is not on the PATH of a test
+        path = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+        shell = ["/bin/sh", "-c", line]
+        typed = subprocess.run(shell, cwd=demo.folder, env=path, capture_output=True, text=True, timeout=30)
+        assert found in typed.stdout, typed

@@ -48,16 +48,17 @@ async def test_refusals_hold_the_account_and_nothing_is_tried_again_before_its_t
         unsent = await it.send(mine[absent], "to nobody", to=nobody)
         held = {p: [await it.send(mine[p], f"{n} of {p}") for n in (1, 2)] for p in (too_fast, for_a_while, for_good)}
 
-        for phone, state, reason, has_end in (
-            (too_fast, "paused", "paused", True),
-            (for_a_while, "restricted", "restricted", True),
-            (for_good, "restricted", "restricted", False),
+        for phone, state, reason, why, has_end in (
+            (too_fast, "paused", "paused", "rate_limited", True),
+            (for_a_while, "restricted", "restricted", "restricted", True),
+            (for_good, "restricted", "restricted", "restricted", False),
         ):
             await it.becomes(mine[phone], state)
             first, second = [await waits(it, message, reason) for message in held[phone]]
             assert (first["attempts"], second["attempts"]) == (1, 0)
             assert bool(first["waiting"]["until"]) == has_end
-            assert bool((await it.show(mine[phone]))["pausedUntil"]) == has_end
+            shown = await it.show(mine[phone])
+            assert (shown["pausedReason"], bool(shown["pausedUntil"])) == (why, has_end)
         dead = await it.reaches(unsent, "dead")
         assert (dead["error"], dead["attempts"], dead["waiting"]) == ("not_on_whatsapp", 1, None)
         [letter] = (await it.ask("GET", "/api/v1/dead-letters"))["items"]

@@ -294,8 +294,20 @@ async def test_a_server_that_ends_at_once_is_a_clear_error_with_its_last_words(f
 
 async def test_a_folder_that_cannot_be_made_is_a_clear_error(folder: Path) -> None:
     folder.write_text("a file, not a folder")
-    with pytest.raises(StoreStartError, match="can't use"):
+    with pytest.raises(StoreStartError, match=r"can't use .*/store \(File exists\)\. .* DATA_DIR"):
         await EmbeddedStore(folder).start()
+
+
+async def test_what_a_dead_owner_left_running_can_be_ended(folder: Path) -> None:
+    assert await EmbeddedStore(folder).end_orphan()
+    assert not (folder / "store").exists()
+    owner = Owner(folder)
+    assert not await EmbeddedStore(folder).end_orphan(), "its owner lives"
+    assert lock_is_held(folder / "store" / "server.lock")
+    owner.kill()
+    assert lock_is_held(folder / "store" / "server.lock")
+    assert await EmbeddedStore(folder).end_orphan()
+    assert not lock_is_held(folder / "store" / "server.lock")
 
 
 async def test_after_a_failed_start_the_folder_is_free_again(folder: Path) -> None:

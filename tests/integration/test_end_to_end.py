@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import tempfile
@@ -127,6 +128,7 @@ def test_a_port_in_use_is_told_in_one_sentence_and_costs_no_key(folder: Path) ->
     assert refused.shown == ""
     [line] = refused.log.splitlines()
     assert line.startswith(f"switchboard: ORCH_PORT: can't listen on 127.0.0.1:{port}")
+    assert re.search(r"is Switchboard or the demo running\? Choose another one: ORCH_PORT=\d+ make run$", line)
     with running(folder, free_port()) as switchboard:
         assert switchboard.api_key is not None
 

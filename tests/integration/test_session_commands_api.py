@@ -210,11 +210,19 @@ async def test_a_pause_holds_the_account_until_it_is_resumed(board: Board) -> No
     first, second = await board.linked(), await board.linked()
     shown = await board.command(first, "pause")
     assert (shown["status"], shown["paused"], shown["pausedUntil"]) == ("paused", True, None)
+    assert shown["pausedReason"] == "by_request"
     assert (await board.show(second))["status"] == "paused"
     assert (await board.command(second, "resume"))["status"] == "connected"
-    assert (await board.show(first))["paused"] is False
+    shown = await board.show(first)
+    assert (shown["paused"], shown["pausedReason"]) == (False, None)
     [event] = await board.told("account.paused")
     assert event["account"] == PHONES[1]
+    for session in (first, second):
+        newest = (await board.get(f"/api/sessions/{session}/events"))["items"][:2]
+        assert [(one["type"], one["data"]["reason"]) for one in newest] == [
+            ("session.resumed", "by_request"),
+            ("session.paused", "by_request"),
+        ]
 
 
 async def test_a_pause_may_have_an_end(board: Board) -> None:
@@ -275,6 +283,13 @@ async def test_the_qr_code_is_shown_as_json_svg_or_png_and_kept_by_nobody(board:
         assert one.headers["cache-control"] == "no-store"
 
 
+async def test_a_session_that_is_linked_has_no_code_and_says_that_it_needs_none(board: Board) -> None:
+    session = await board.linked()
+    refused(await qr(board, session), 404, "QR_NOT_READY", "it is linked already", status="connected")
+    await board.command(session, "stop")
+    refused(await qr(board, session), 404, "QR_NOT_READY", "it is linked already", status="stopped")
+
+
 async def test_a_qr_code_ends_and_another_takes_its_place(board: Board) -> None:
     session = await board.running()
     await board.qr(session, "2@first", expires_in=20_000)
@@ -283,7 +298,7 @@ async def test_a_qr_code_ends_and_another_takes_its_place(board: Board) -> None:
     await board.qr(session, "2@second")
     assert (await qr(board, session)).json()["qr"] == "2@second"
     await board.connected(session, PHONES[1])
-    refused(await qr(board, session), 404, "QR_NOT_READY", "start it to be asked for a scan", status="connected")
+    refused(await qr(board, session), 404, "QR_NOT_READY", "it is linked already", status="connected")
     stored = await board.client.hgetall(f"{board.prefix}session:{session}")
     assert "2@second" not in str(stored)
 

@@ -60,6 +60,7 @@ async def test_a_new_session_has_its_proxy_before_anything_is_scanned(board: Boa
         "lastPing": None,
         "paused": False,
         "pausedUntil": None,
+        "pausedReason": None,
         "scanBy": "2026-06-09T12:05:00+00:00",
         "reason": None,
     }

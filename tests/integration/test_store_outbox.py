@@ -7,6 +7,7 @@ import pytest
 from switchboard.domain.accounts import FOREVER
 from switchboard.domain.messages import Place, Status, Waiting
 from switchboard.domain.retry import FailureClass, decide
+from switchboard.domain.sessions import hold_reason
 from switchboard.store.outbox import Settled
 from tests.support.driver import DAY, HOUR, MINUTE, UNHURRIED, Driver
 
@@ -340,10 +341,29 @@ class TestFail:
         assert (await driver.view(PHONE)).account.paused_until == until
         [event] = await driver.events("account.paused")
         assert (event["account"], event["until"]) == (PHONE, str(until))
+        assert event["reason"] == "rate_limited"
         driver.now = until - 1
         assert await driver.settle_down() == []
         driver.now = until
         assert await driver.hand_over() == first
+
+    async def test_every_session_of_the_account_is_told_why_it_pauses(self, driver: Driver) -> None:
+        await driver.link("c", PHONE)
+        await driver.send()
+        await driver.nack(await driver.attempt(), FailureClass.RATE_LIMITED)
+        assert hold_reason((await driver.view(PHONE)).account, driver.now) == "rate_limited"
+        assert {one["sessionId"] for one in await driver.events("session.paused")} == {"a", "c"}
+        for session in ("a", "c"):
+            [(_, newest)] = await driver.store.sessions.events(session, 1, None)
+            assert (newest["type"], newest["reason"]) == ("session.paused", "rate_limited")
+        driver.now += 30 * MINUTE
+        assert hold_reason((await driver.view(PHONE)).account, driver.now) is None
+
+    async def test_a_pause_that_a_person_asks_for_later_is_that_persons(self, driver: Driver) -> None:
+        await driver.send()
+        await driver.nack(await driver.attempt(), FailureClass.RATE_LIMITED)
+        await driver.store.accounts.pause(PHONE, None, driver.now)
+        assert hold_reason((await driver.view(PHONE)).account, driver.now) == "by_request"
 
     async def test_a_hold_is_applied_once_for_each_attempt_that_was_told(self, driver: Driver) -> None:
         await driver.send()
@@ -402,7 +422,8 @@ class TestFail:
         until = driver.now + DAY
         await driver.store.accounts.pause(PHONE, until, driver.now)
         await driver.nack(claim, FailureClass.RATE_LIMITED)
-        assert (await driver.view(PHONE)).account.paused_until == until
+        account = (await driver.view(PHONE)).account
+        assert (account.paused_until, hold_reason(account, driver.now)) == (until, "by_request")
 
     async def test_a_pause_without_end_is_never_cut_short(self, driver: Driver) -> None:
         await driver.send()

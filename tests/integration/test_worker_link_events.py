@@ -253,7 +253,7 @@ async def test_a_restriction_holds_the_account_until_a_person_resumes_it(board: 
     session = await board.linked()
     await board.tell(session, "STATUS_CHANGE", {"status": "restricted"})
     shown = await board.show(session)
-    assert (shown["status"], shown["pausedUntil"]) == ("restricted", None)
+    assert (shown["status"], shown["pausedUntil"], shown["pausedReason"]) == ("restricted", None, "restricted")
     assert (await board.store.accounts.look(phone=PHONES[1], now=board.now)).account.restricted_until == FOREVER
     assert (await board.command(session, "resume"))["status"] == "connected"
 

@@ -52,17 +52,19 @@ def test_what_is_left_of_a_scan_never_goes_below_nothing() -> None:
     assert show.left((NOW - timedelta(seconds=5)).isoformat(), NOW) == "0:00"
 
 
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        ("scan_timeout", "it was not scanned in time"),
-        ("worker_exited:137", "its worker ended by itself, code 137"),
-        ("worker_exited", "its worker ended by itself"),
-        ("crash_loop:worker_exited:1", "(its worker ended by itself, code 1); see its log, then start it"),
-        ("not_started:There is no worker to run: WORKER_COMMAND is not set.", "WORKER_COMMAND is not set"),
-        ("something_new", "something_new"),
-        (None, ""),
-    ],
-)
-def test_a_reason_says_what_to_know_and_do(reason: str | None, words: str) -> None:
-    assert words in show.reason(reason)
+def test_a_moment_to_come_is_told_by_how_long_it_takes_and_on_this_machines_clock() -> None:
+    here = NOW.astimezone()
+    for ahead, expected in (
+        (timedelta(minutes=28, seconds=40), "in 28 min (%H:%M)"),
+        (timedelta(seconds=20), "in 20 s (%H:%M)"),
+        (timedelta(days=2, hours=3), "in 2 d (%Y-%m-%d %H:%M)"),
+    ):
+        assert show.soon((NOW + ahead).isoformat(), NOW) == (here + ahead).strftime(expected)
+    assert show.soon((NOW - timedelta(minutes=1)).isoformat(), NOW).startswith("in 0 s")
+    assert show.soon(None) == ""
+
+
+def test_a_session_that_is_down_and_held_says_both() -> None:
+    item = {"sessionId": "a", "reason": "auth_failure:status_403", "pausedReason": "restricted", "pausedUntil": None}
+    assert "then start it; WhatsApp restricts this number; look at the phone" in show.why(item)
+    assert show.why({**item, "reason": None, "pausedReason": None}) == ""

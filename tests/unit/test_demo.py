@@ -1,21 +1,28 @@
 """The demo without running it: whom it writes to, where it keeps things, when it refuses, and what it shows."""
 
 import io
+import os
 import random
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import phonenumbers
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
-from switchboard.cli.demo import alive, picture
+from switchboard.cli import build
+from switchboard.cli.demo import alive, own_tools, picture
 from switchboard.demo.scenario import CUSTOMERS, SHOPS, letters
 from switchboard.demo.simulator import Ready, Simulator
 from switchboard.demo.stage import DemoFailed, check_port, own_folder
 from switchboard.domain.phones import normalise
+from tests.support.node_build import require_build, require_node
 
 SESSION: dict[str, Any] = {
     "sessionId": "worker_1",
@@ -111,11 +118,75 @@ def test_there_is_life_once_all_are_linked_and_something_arrived() -> None:
 
 def test_the_picture_says_where_to_look_and_what_is_simulated() -> None:
     screen = io.StringIO()
-    shown = picture(3100, "sk_x", [SESSION], {"sent": 12, "delivered": 11, "read": 4, "queueSize": 2})
-    Console(width=120, file=screen).print(shown)
+    shown = picture(3100, "sk_x", [SESSION], {"sent": 12, "delivered": 11, "read": 4, "queueSize": 2}, ["look"])
+    Console(width=200, file=screen).print(shown)
     words = screen.getvalue()
     assert "http://localhost:3100" in words
     assert "export KEY=sk_x" in words
     assert "Corner Bakery" in words
     assert "12 sent, 11 delivered, 4 read, 2 waiting" in words
     assert "Simulated: WhatsApp, the proxies" in words
+    assert "\n  look\n" in words
+    assert max(len(line) for line in words.splitlines()) < 120, "no line is filled up to the console's width"
+
+
+@pytest.mark.parametrize(
+    ("mode", "way_out"), [(0o700, "make it yours"), (0o755, "make it yours"), (None, "make .* a folder that you may")]
+)
+def test_a_folder_that_is_someone_elses_is_told_with_the_way_out(mode: int | None, way_out: str) -> None:
+    with TemporaryDirectory() as data:  # not pytest's, which nobody else could see
+        Path(data).chmod(0o755)
+        folder = Path(data) / "demo"
+        if mode:
+            with own_folder(folder, keep=False):
+                (folder / "sessions").mkdir()
+            folder.chmod(mode)
+        refused = pytest.raises(DemoFailed, match=rf"^{folder} can't be used \(Permission denied\): {way_out}")
+        with somebody_else(), refused, own_folder(folder, keep=False):
+            pass
+
+
+@contextmanager
+def somebody_else() -> Iterator[None]:
+    if os.geteuid():
+        pytest.skip("only root can be somebody else for a moment")
+    os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize(
+    ("port", "dotenv", "settings"),
+    [
+        (3000, "", "DATA_DIR=data/demo"),
+        (3100, "", "DATA_DIR=data/demo ORCH_PORT=3100"),
+        (3000, "ORCH_PORT=4000", "DATA_DIR=data/demo ORCH_PORT=3000"),
+        (3000, "API_KEY=real", "DATA_DIR=data/demo API_KEY=$KEY"),
+        (3000, "MAX_TEXT=x", "DATA_DIR=data/demo"),
+    ],
+)
+def test_our_own_commands_reach_the_demo_and_not_the_real_installation(
+    port: int, dotenv: str, settings: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_node()
+    for name in ("ORCH_PORT", "API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text(dotenv)
+    ours, the_simulators = own_tools(port)
+    assert ours == f"{settings} switchboard sessions list"
+    assert the_simulators.endswith("simulator/dist/src/main.js state --data data/demo/simulator")
+
+
+def test_the_demo_takes_either_name_of_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_build()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        monkeypatch.setenv("ORCH_PORT", port)
+        monkeypatch.delenv("PORT", raising=False)
+        assert f"port {port} can't be used" in CliRunner().invoke(build(), ["demo"]).stderr
+        monkeypatch.setenv("PORT", port)
+        monkeypatch.setenv("ORCH_PORT", "1")
+        assert f"port {port} can't be used" in CliRunner().invoke(build(), ["demo"]).stderr

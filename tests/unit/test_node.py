@@ -48,6 +48,13 @@ def test_a_worker_that_is_not_built_says_how_to_build_it(tmp_path: Path) -> None
         node.built(tmp_path / node.MAIN)
 
 
+def test_a_worker_without_its_packages_says_how_to_get_them(tmp_path: Path) -> None:
+    (tmp_path / node.MAIN).parent.mkdir(parents=True)
+    (tmp_path / node.MAIN).touch()
+    with pytest.raises(WorkerMissing, match=r"its packages are not in .*node_modules: `make run` fetches them"):
+        node.default_worker(tmp_path)
+
+
 def test_the_workers_program_is_looked_for_beside_the_package() -> None:
     assert (node.ROOT / "switchboard" / "runners" / "node.py").is_file()
     assert (node.ROOT / "worker" / "package.json").is_file()

@@ -18,7 +18,7 @@ from switchboard.settings import HIDDEN, Settings, SettingsError, load_settings
 @pytest.fixture(autouse=True)
 def _empty_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
-        if name.lower() in Settings.model_fields or name.startswith(("PACE__", "PROXY_URL_")):
+        if name.lower() in Settings.model_fields or name.startswith(("PACE__", "PROXY_URL")):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
 
@@ -183,6 +183,9 @@ def test_hours_are_understood(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PACE__WARM__DAILY", "0"),
         ("PACE__HOT__DALIY", "5"),
         ("HOT_AFTER_DAYS", "3"),
+        ("PROXY_URL", "socks5h://proxy:1080"),
+        ("PROXY_URLS", "socks5h://proxy:1080"),
+        ("PROXY_URL_3", "http://proxy:1080"),
     ],
 )
 def test_a_bad_value_is_refused_by_the_name_of_its_variable(
@@ -193,8 +196,8 @@ def test_a_bad_value_is_refused_by_the_name_of_its_variable(
 
 
 def test_every_bad_variable_gets_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = error_of(monkeypatch, MAX_TEXT="x", QUEUE_ROOM="0").splitlines()
-    assert sorted(line.partition(":")[0] for line in lines) == ["MAX_TEXT", "QUEUE_ROOM"]
+    lines = error_of(monkeypatch, MAX_TEXT="x", PROXY_URL="socks5h://p:1", PROXY_URL_2="p").splitlines()
+    assert sorted(line.partition(":")[0] for line in lines) == ["MAX_TEXT", "PROXY_URL", "PROXY_URL_2"]
 
 
 def test_an_error_does_not_repeat_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from switchboard.welcome import Scene, next_steps, own_command
+from switchboard.welcome import Scene, for_another_terminal, next_steps, own_command
 
 
 def told(worker_missing: str | None = None, proxies: int = 0, sessions: int = 0, allow_direct: bool = False) -> str:
@@ -36,6 +36,18 @@ def test_without_a_worker_nothing_else_is_of_use() -> None:
     assert words == (
         "Sessions can be made, but there is no worker to run for them. It is not built: `make run` builds it."
     )
+
+
+def test_settings_that_only_this_environment_has_are_typed_again() -> None:
+    given = {
+        "ORCH_PORT": "3100",
+        "DATA_DIR": "/srv/my data",
+        "ORCH_HOST": "127.0.0.1",
+        "API_KEY": "secret",
+        "HOME": "/x",
+    }
+    assert for_another_terminal("switchboard", given) == "DATA_DIR='/srv/my data' ORCH_PORT=3100 switchboard"
+    assert for_another_terminal("switchboard", {"ORCH_PORT": "3000", "DATA_DIR": ""}) == "switchboard"
 
 
 def test_the_command_is_written_as_it_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

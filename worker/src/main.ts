@@ -14,6 +14,7 @@ import { Outbox } from './outbox.js'
 import { useProxy } from './proxy.js'
 import { Removed, Server } from './server.js'
 import { BAD_SETTINGS, forgetSettings, readSettings, type Settings, SettingsError } from './settings.js'
+import { StorageError } from './storage_errors.js'
 import { Teller } from './teller.js'
 
 /** The disk or a file on it can't be used (EX_IOERR). A restart may help, once there is space again. */
@@ -47,10 +48,18 @@ function storageFailed(error: unknown): never {
 
 function openFolder(folder: string): { store: AuthStore; journal: Journal } {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolder(folder)
     return { store: AuthStore.open(folder), journal: Journal.open(folder) }
   } catch (error) {
     return storageFailed(error)
+  }
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw StorageError.from(error, folder)
   }
 }
 

@@ -6,19 +6,22 @@
 
 local phone, now = ARGV[1], num(ARGV[2])
 local acc = K_account(phone)
-local HOLDS = { paused = 'account.paused', restricted = 'account.restricted' }
+local HOLDS = { paused = 'by_request', restricted = '' }      -- and the reason that is told
+local resumed = false
 if call('EXISTS', acc) == 0 then return 0 end
 for i = 4, #ARGV, 2 do
   if ARGV[i] == 'dayEnds' then
     local ends = num(call('HGET', acc, 'dayEnds'))
     if ends > now and num(ARGV[i + 1]) > ends then call('HSET', acc, 'dayEnds', ARGV[i + 1]) end
   elseif ARGV[i + 1] == '' then
-    if call('HDEL', acc, ARGV[i]) == 1 and HOLDS[ARGV[i]] then emit('account.resumed', 'account', phone, 'at', now) end
+    if call('HDEL', acc, ARGV[i]) == 1 and HOLDS[ARGV[i]] then resumed = true end
   else
     call('HSET', acc, ARGV[i], ARGV[i + 1])
-    if HOLDS[ARGV[i]] then emit(HOLDS[ARGV[i]], 'account', phone, 'at', now, 'until', ARGV[i + 1]) end
+    local reason = HOLDS[ARGV[i]]
+    if reason then tell_hold(phone, ARGV[i], reason, now, 'until', ARGV[i + 1]) end
   end
 end
+if resumed then tell_hold(phone, 'resumed', 'by_request', now) end
 if ARGV[3] == '1' then call('HINCRBY', acc, 'rev', 1) end
 call('HINCRBY', acc, 'epoch', 1)
 if call('HEXISTS', acc, 'inflight') == 0 then bring_forward(phone, now) end

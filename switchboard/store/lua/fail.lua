@@ -19,12 +19,14 @@ if told and (given(input.pausedUntil) or given(input.restrictedUntil)) then
   call('HSET', K_message(id), 'heldAttempt', input.attempt)
 end
 if told and given(input.pausedUntil) then
-  hold(m.account, 'paused', input.pausedUntil)
-  emit('account.paused', 'account', m.account, 'at', now, 'until', input.pausedUntil, 'reason', input.kind)
+  if hold(m.account, 'paused', input.pausedUntil) then
+    call('HSET', K_account(m.account), 'pauseReason', input.kind)
+  end
+  tell_hold(m.account, 'paused', input.kind, now, 'until', input.pausedUntil)
 end
 if told and given(input.restrictedUntil) then
   hold(m.account, 'restricted', input.restrictedUntil)
-  emit('account.restricted', 'account', m.account, 'at', now, 'until', input.restrictedUntil)
+  tell_hold(m.account, 'restricted', '', now, 'until', input.restrictedUntil)
 end
 
 if m.place ~= 'claimed' or num(m.attempts) ~= input.attempt or num(m.failures) ~= input.failuresBefore then

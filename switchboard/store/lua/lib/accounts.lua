@@ -16,17 +16,19 @@ local function note_arrivals(phone, count, threshold, window, now)
   end
 end
 
--- Hold an account until a moment (-1: until a person says otherwise). A longer hold is never cut short.
+-- Hold an account until a moment (-1: until a person says otherwise). A longer hold is never cut short: then false.
 local function hold(phone, field, until_)
   local acc = K_account(phone)
   local held = num(call('HGET', acc, field))
-  if held ~= -1 and (until_ == -1 or until_ > held) then call('HSET', acc, field, until_) end
+  local longer = held ~= -1 and (until_ == -1 or until_ > held)
+  if longer then call('HSET', acc, field, until_) end
   call('HINCRBY', acc, 'epoch', 1)
+  return longer
 end
 
 -- One consistent look at an account: everything a plan depends on. Order as read by store/views.py.
 local ACCOUNT = { 'rev', 'epoch', 'first', 'tz', 'overrides', 'paused', 'restricted', 'notBefore', 'dayEnds',
-                  'dayCount', 'burstUntil', 'inflight', 'leaseUntil', 'claimed' }
+                  'dayCount', 'burstUntil', 'inflight', 'leaseUntil', 'claimed', 'pauseReason' }
 
 -- `briefly`: without the message in flight or at the head, where only the account itself matters.
 local function view_account(phone, now, briefly)
@@ -52,5 +54,5 @@ local function view_account(phone, now, briefly)
   end
   return { phone, a[1] or '0', a[2] or '0', a[3] or '0', a[4] or '', a[5] or '', a[6] or '0', a[7] or '0',
            a[8] or '0', a[9] or '0', a[10] or '0', a[11] or '0', call('ZCARD', K_queue(phone)),
-           call('SMEMBERS', K_connected(phone)), recent, flight, head }
+           call('SMEMBERS', K_connected(phone)), recent, flight, head, a[15] or '' }
 end

@@ -10,6 +10,14 @@ local function tell(session, kind, now, ...)
   call('XADD', K_session_events(session), 'MAXLEN', '~', SESSION_EVENTS_KEPT, '*', 'type', kind, 'at', now, ...)
 end
 
+-- An account is held or let go: that is news of each of its sessions, too.
+local function tell_hold(phone, what, reason, now, ...)
+  emit('account.' .. what, 'account', phone, 'at', now, 'reason', reason, ...)
+  for _, session in ipairs(call('SMEMBERS', K_account_sessions(phone))) do
+    tell(session, 'session.' .. what, now, 'account', phone, 'reason', reason)
+  end
+end
+
 -- Into a state. Told only if something changed.
 local function turn(session, to, reason, now)
   local s = call('HMGET', K_session(session), 'status', 'reason', 'phone')
