@@ -96,7 +96,7 @@ export function connect(options: ConnectOptions): Connection {
   let over = false
   const keys = keyStore(store, () => over, broken)
   const me = (): (string | null)[] => [userOf(creds.me?.id), userOf(creds.me?.lid)]
-  const signal = new Signal(keys, inbox, me)
+  const signal = new Signal(keys, inbox, me, broken)
 
   const socket = makeWASocket({
     auth: { creds, keys },
@@ -128,13 +128,13 @@ export function connect(options: ConnectOptions): Connection {
     over = true
     hooks.ended(endingOf(update.lastDisconnect?.error))
   })
-  // What could not be decrypted here, or came without content, and our own phone was asked for.
-  socket.ev.on('messages.upsert', ({ messages, requestId }) => {
-    if (requestId === undefined) return
-    for (const { key, message, messageTimestamp } of messages) {
-      const { id, remoteJid: from, remoteJidAlt: sender_pn } = key
-      const attrs = { id, from, sender_pn, t: String(messageTimestamp), offline: '1' } as Stanza['attrs']
-      const letter = key.fromMe ? null : letterIn({ tag: 'message', attrs }, me(), Date.now())
+  // What could not be decrypted here, or came without content, and our own phone was asked for. Taken from the phone's answer
+  // itself: the library shows the message too, but by then its buffer has dropped the sign that it is one of these.
+  socket.ev.on('messages.upsert', ({ messages }) => {
+    for (const { key, message, messageTimestamp } of messages.filter(({ key }) => key.fromMe).flatMap(resentIn)) {
+      const { id, remoteJid: from } = key ?? {}
+      const attrs = { id, from, t: String(messageTimestamp), offline: '1' } as Stanza['attrs']
+      const letter = key?.fromMe ? null : letterIn({ tag: 'message', attrs }, me(), Date.now())
       const text = message && textOf(message)
       if (letter && text != null) inbox.receive(letter, text, signal.phoneFor).catch(broken)
     }
@@ -188,22 +188,26 @@ export function connect(options: ConnectOptions): Connection {
 }
 
 /**
- * Signal's keys, with two things put right. The library sends a message inside the transaction whose commit would write
+ * Signal's keys, with three things put right. The library sends a message inside the transaction whose commit would write
  * down that its key is used up: a kill in between and the next message would use that key again, which no phone can
- * read. And it tells WhatsApp "received" before anyone has seen the message. Here every use of a key is on the disk
- * before its result goes anywhere: the repository has transactions of its own, which end when the use does.
+ * read. It tells WhatsApp "received" before anyone has seen the message. And it lets sessions change side by side. Here
+ * every use of a key is on the disk before its result goes anywhere: the repository has transactions of its own, which end
+ * when the use does, one at a time.
  */
 class Signal {
   readonly #keys: ReturnType<typeof addTransactionCapability>
   readonly #inbox: Inbox
   readonly #me: () => (string | null)[]
+  readonly #broken: (error: unknown) => void
   /** Of messages that are not decrypted yet, by the bytes of the ciphertext itself. */
   readonly #letters = new WeakMap<object, Letter>()
   #lidMapping: SignalRepositoryWithLIDStore['lidMapping'] | undefined
+  #turn: Promise<unknown> = Promise.resolve()
   /** The devices that the message being sent was encrypted for. */
   #addressed = new Set<string>()
 
-  constructor(keys: SignalKeyStore, inbox: Inbox, me: () => (string | null)[]) {
+  constructor(keys: SignalKeyStore, inbox: Inbox, me: () => (string | null)[], broken: (error: unknown) => void) {
+    this.#broken = broken
     this.#keys = addTransactionCapability(keys, QUIET, { maxCommitRetries: 1, delayBetweenTriesMs: 0 })
     this.#inbox = inbox
     this.#me = me
@@ -236,27 +240,51 @@ class Signal {
     return {
       ...inner,
       encryptMessage: async to => {
-        const encrypted = await inner.encryptMessage(to)
+        const encrypted = await this.#inTurn(() => inner.encryptMessage(to))
         this.#addressed.add(to.jid)
         return encrypted
       },
       decryptMessage: async from => {
         const letter = this.#letters.get(from.ciphertext)
-        if (letter === undefined) return inner.decryptMessage(from)
+        if (letter === undefined) return this.#inTurn(() => inner.decryptMessage(from))
         if (this.#inbox.knows(letter)) return encodeWAMessage({})
-        const plain = await this.#keys.transaction(() => this.#open(letter, inner.decryptMessage(from)), from.jid)
+        const plain = await this.#inTurn(() =>
+          this.#keys.transaction(() => this.#open(letter, inner.decryptMessage(from)), from.jid)
+        )
         await this.#inbox.deliver(this.phoneFor)
         return plain
-      }
+      },
+      injectE2ESession: session => this.#inTurn(() => inner.injectE2ESession(session)),
+      migrateSession: (from, to) => this.#inTurn(() => inner.migrateSession(from, to)),
+      deleteSession: addresses => this.#inTurn(() => inner.deleteSession(addresses))
     }
   }
 
-  /** A number that becomes known may be the one that a letter waits for. */
+  /**
+   * One change of a session at a time. The library takes turns by address, and one person has two, a number and a LID: of a
+   * message that leaves and one that arrives at the same moment, the one written down last would undo the other's use of a key.
+   */
+  #inTurn<Result>(change: () => Promise<Result>): Promise<Result> {
+    const changed = this.#turn.then(change)
+    this.#turn = changed.catch(() => undefined)
+    return changed
+  }
+
+  /**
+   * A number that becomes known may be the one that a letter waits for. The library learns numbers before it decrypts, once for
+   * each message and side by side: one after the other here, so that no message overtakes the one before it.
+   */
   #deliverOnceKnown(mapping: SignalRepositoryWithLIDStore['lidMapping']): void {
     const store = mapping.storeLIDPNMappings.bind(mapping)
-    mapping.storeLIDPNMappings = async pairs => {
-      await store(pairs)
-      await this.#inbox.deliver(this.phoneFor)
+    let last: Promise<unknown> = Promise.resolve()
+    mapping.storeLIDPNMappings = pairs => {
+      const stored = last.then(() => store(pairs))
+      last = stored.catch(() => undefined)
+      stored.then(
+        () => this.#inbox.deliver(this.phoneFor).catch(this.#broken),
+        () => undefined
+      )
+      return stored
     }
   }
 
@@ -279,6 +307,14 @@ function credentials(store: AuthStore): AuthenticationCreds {
     creds.registered = false
   }
   return creds
+}
+
+/** Messages that our own phone hands over because we asked for them. */
+function resentIn({ message }: proto.IWebMessageInfo): proto.IWebMessageInfo[] {
+  const results = message?.protocolMessage?.peerDataOperationRequestResponseMessage?.peerDataOperationResult ?? []
+  return results.flatMap(({ placeholderMessageResendResponse: resent }) =>
+    resent?.webMessageInfoBytes ? [proto.WebMessageInfo.decode(resent.webMessageInfoBytes)] : []
+  )
 }
 
 const textOf = (message: proto.IMessage): string | null =>

@@ -146,7 +146,7 @@ describe('when a connection ends', { concurrency: 6 }, () => {
   )
 
   test(
-    'a connection dropped by the server or by the proxy is made anew; one that is to restart, at once',
+    'a connection dropped by the server or by the proxy is made anew; one that is to restart, soon',
     play(async stage => {
       await stage.linkedWorker()
       await stage.control('/stream-error', { phone: PHONE, code: 515 })

@@ -334,6 +334,30 @@ test('SIGKILL at any moment: nothing added is lost, nothing told before the last
   }
 })
 
+test('a journal is crowded while more than three quarters of it wait to be told, also for the next process', context => {
+  const folder = temporaryFolder(context)
+  const options = { maxBytes: 100_000 }
+  let journal = Journal.open(folder, options)
+  const size = (): number => statSync(join(folder, 'journal.dat')).size
+  while (size() <= 75_000) {
+    assert.equal(journal.isCrowded, false, `at ${size()} bytes`)
+    journal.add(event(1, 400))
+  }
+  assert.equal(journal.isCrowded, true)
+  journal.close()
+  journal = Journal.open(folder, options)
+  assert.equal(journal.isCrowded, true)
+  for (let told = 0; told < 3; told += 1) {
+    const entry = journal.next()
+    assert.ok(entry)
+    journal.told(entry)
+  }
+  assert.equal(journal.isCrowded, false, 'what is told takes no room')
+  tellAll(journal)
+  assert.equal(journal.isCrowded, false)
+  journal.close()
+})
+
 test('a full disk refuses the report and keeps those before it', async context => {
   const folder = temporaryFolder(context)
   const [line = ''] = await runToEnd('journal-full', folder, 200)

@@ -94,6 +94,21 @@ test('a failure that the protocol has no words for is reported all the same', as
   assert.doesNotMatch(JSON.stringify(desk.lines), /hunter2/)
 })
 
+test('a restriction that ends at no moment of this century is reported without its end', async () => {
+  void start()
+  const soon = desk.clock.now() + 3_600_000
+  const ends = [soon, 0, 5, -1, soon / 1_000, soon + 0.5, soon * 1_000, Number.NaN, Number.POSITIVE_INFINITY]
+  for (const [index, until] of ends.entries()) {
+    desk.link.outcome = async () => ({ sent: false, class: 'restricted', error: 'status_463', until })
+    offer({ attempt: index + 1 })
+    await reported(index + 1)
+  }
+  assert.deepEqual(
+    reports().map(({ body }) => body['until']),
+    ends.map(until => (until === soon ? soon : null))
+  )
+})
+
 test('a message for a link that is not open waits a little for it', async () => {
   desk.link.isOpen = false
   void start()

@@ -1,7 +1,7 @@
 /** Every way in which a send may end, from what WhatsApp really does to it to what the server is told. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { CONTACT, PHONE, Stage } from './support/stage.js'
+import { CONTACT, PHONE, preload, Stage } from './support/stage.js'
 import { dialled, linkedImpatient, onStage, restart, seen } from './support/watch.js'
 
 const OTHERS = ['12025550102', '12025550103', '12025550104'] as const
@@ -106,6 +106,18 @@ describe('a message', { concurrency: 6 }, () => {
       stage.offer('who are you?', { ...ids, attempt: 2 })
       assert.equal(await ending(stage, 2), 'ack')
       assert.equal((await stage.shown()).length, 1)
+    })
+  )
+
+  test(
+    'whose recipient WhatsApp answers for with neither yes nor no does not leave, and may be tried again',
+    play(async stage => {
+      await stage.linkedWorker(PHONE, preload('blank_look_up'))
+      const ids = stage.offer('are you there?')
+      assert.equal(await ending(stage, 1), 'retryable lookup_unanswered')
+      assert.deepEqual(await wire(stage), [])
+      stage.offer('are you there?', { ...ids, attempt: 2 })
+      assert.equal(await ending(stage, 2), 'ack')
     })
   )
 

@@ -73,6 +73,16 @@ for (const [why, attrs] of [
   test(`what ${why} is no letter`, () => assert.equal(letterIn(stanza('message', attrs), ME, NOW), null))
 }
 
+test('an id that the server would not take is told by its hash, which is the same each time', () => {
+  const idOf = (id: string): string => letterIn(stanza('message', { from, id }), ME, NOW)?.id ?? ''
+  for (const plain of ['3EB0A1B2C3', 'false_1.2-3', 'x'.repeat(128)]) assert.equal(idOf(plain), plain)
+  for (const odd of ['odd/id with spaces', 'x'.repeat(129), '', 'ש', 'a\nb', 'a\n']) {
+    assert.match(idOf(odd), /^[0-9a-f]{64}$/, JSON.stringify(odd))
+    assert.equal(idOf(odd), idOf(odd))
+  }
+  assert.notEqual(idOf('odd/1'), idOf('odd/2'))
+})
+
 test('a clock that WhatsApp sets into the future, or nonsense, is not believed', () => {
   for (const t of ['99999999999', 'soon', '-1', '0']) {
     assert.equal(letterIn(stanza('message', { from, id: 'X', t }), ME, NOW)?.timestamp, NOW)
