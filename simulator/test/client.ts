@@ -18,7 +18,8 @@ import {
 import type { WhatsApp } from '../src/types.js'
 
 const quiet = (): void => undefined
-const logger = {
+/** The library's log is none of a test's business. */
+export const logger = {
   level: 'silent',
   child: () => logger,
   trace: quiet,

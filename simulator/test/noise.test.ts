@@ -4,17 +4,7 @@ import { makeNoiseHandler } from 'baileys'
 import { newServerIdentity } from '../src/certificates.js'
 import { type BinaryNode, Curve, encodeBinaryNode, NOISE_WA_HEADER, node, proto } from '../src/codec.js'
 import { Noise } from '../src/noise.js'
-
-const quiet = (): void => undefined
-const logger = {
-  level: 'silent',
-  child: () => logger,
-  trace: quiet,
-  debug: quiet,
-  info: quiet,
-  warn: quiet,
-  error: quiet
-}
+import { logger } from './client.js'
 
 /** Baileys' own handshake against ours, with the client's bytes cut as `cut` says. */
 async function handshake(cut: (bytes: Buffer) => Buffer[], routingInfo?: Buffer) {
@@ -69,6 +59,9 @@ test('several frames in one piece are told apart, and the client reads what the 
 })
 
 test('strangers are turned away at the intro', () => {
-  const server = new Noise(newServerIdentity(Date.now()), () => undefined, { onHello: quiet, onFrame: quiet })
+  const server = new Noise(newServerIdentity(Date.now()), () => undefined, {
+    onHello: () => undefined,
+    onFrame: () => undefined
+  })
   assert.throws(() => server.feed(Buffer.from('GET / HTTP/1.1\r\n\r\n')), /intro/)
 })

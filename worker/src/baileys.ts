@@ -107,7 +107,7 @@ export function connect(options: ConnectOptions): Connection {
     markOnlineOnConnect: options.online,
     syncFullHistory: false,
     generateHighQualityLinkPreview: false,
-    // Groups, channels and status updates are none of our business; a few words for people are.
+    // Groups, channels and status updates are none of our business: acknowledged, and not even decrypted.
     shouldIgnoreJid: address => address.includes('@') && !isPerson(address) && !address.endsWith('@s.whatsapp.net'),
     // The phone of a recipient could not read a message and asks for it again, maybe after our restart.
     getMessage: async key => {
