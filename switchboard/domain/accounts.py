@@ -21,6 +21,11 @@ class Profile:
     own_zone: bool = False  # its zone was set for it, and is not just the default
     overrides: Overrides = Overrides()  # noqa: RUF009 - frozen
 
+    @property
+    def is_overridden(self) -> bool:
+        """A person set some figure for this account."""
+        return self.own_zone or self.overrides != Overrides()
+
 
 @dataclass(frozen=True, slots=True)
 class Account:

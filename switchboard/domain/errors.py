@@ -11,7 +11,9 @@ SwitchboardError
 │   ├── MessageNotFound
 │   ├── BatchNotFound
 │   ├── ProxyNotFound
-│   └── QrNotReady          nothing to scan or to type right now
+│   ├── QrNotReady          nothing to scan or to type right now
+│   └── ScanLinkInvalid     no link of ours
+├── ScanLinkExpired         it was one once
 ├── Refused                 well-formed, but not now or not to them
 │   ├── SessionNotLinked
 │   ├── RecipientOptedOut
@@ -107,6 +109,20 @@ class QrNotReady(NotFound):
         super().__init__(
             f"Session '{session_id}' is '{state}' and has no code to show; {hint}.", sessionId=session_id, status=state
         )
+
+
+class ScanLinkInvalid(NotFound):
+    code = "SCAN_LINK_INVALID"
+
+    def __init__(self) -> None:
+        super().__init__("This link is not complete, or not from here; ask for a new one.")
+
+
+class ScanLinkExpired(SwitchboardError):
+    code = "SCAN_LINK_EXPIRED"
+
+    def __init__(self) -> None:
+        super().__init__("This link is too old, or was used already; ask for a new one.")
 
 
 class Refused(SwitchboardError):

@@ -135,10 +135,15 @@ def shown(session: Session, account: Account | None, now: int) -> tuple[State, i
     if account is None:
         return session.state, None
     until = max(held_until(account.paused_until, now), held_until(account.restricted_until, now))
-    end = None if until in (0, _NEVER) else until
-    if session.state is not State.CONNECTED or not until:
-        return session.state, end
-    return (State.RESTRICTED if held_until(account.restricted_until, now) else State.PAUSED), end
+    return shown_state(session.state, account, now), None if until in (0, _NEVER) else until
+
+
+def shown_state(state: State, account: Account | None, now: int) -> State:
+    if account is None or state is not State.CONNECTED:
+        return state
+    if held_until(account.restricted_until, now):
+        return State.RESTRICTED
+    return State.PAUSED if held_until(account.paused_until, now) else state
 
 
 def hold_reason(account: Account, now: int) -> str | None:
@@ -166,6 +171,11 @@ def check(command: Command, session: Session) -> None:
     reason = _refusal(command, session)
     if reason:
         raise InvalidTransition(session.id, _VERBS.get(command, command.value), session.state.value, reason)
+
+
+def possible(session: Session) -> frozenset[Command]:
+    """What `check` lets pass."""
+    return frozenset(command for command in Command if _refusal(command, session) is None)
 
 
 def _refusal(command: Command, session: Session) -> str | None:

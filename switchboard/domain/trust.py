@@ -41,6 +41,12 @@ class Overrides:
     jitter_ms: int | None = None
     hours: Hours | None = None
 
+    @classmethod
+    def of(cls, limits: Limits) -> "Overrides":
+        """All of these limits, as figures that a person could have set: jitter that is set lies above the delay."""
+        shortest, longest = limits.delay_range
+        return cls(limits.daily, limits.per_minute, shortest, longest - shortest, limits.hours)
+
     def apply(self, limits: Limits) -> Limits:
         return limits if self == _NO_OVERRIDES else _applied(self, limits)
 
@@ -100,3 +106,15 @@ class TrustTable:
             if first_connected_at + after > at:
                 return first_connected_at + after
         return None
+
+
+def bolder(limits: Limits, than: Limits) -> tuple[str, ...]:
+    """The figures by which these limits let an account do more than the other ones would."""
+    opens_more = any(limits.hours.contains(minute) and not than.hours.contains(minute) for minute in range(1440))
+    compared = {
+        "daily": limits.daily > than.daily,
+        "per_minute": limits.per_minute > than.per_minute,
+        "delay": sum(limits.delay_range) / 2 < than.delay_range[0],  # its usual pause is shorter than their shortest
+        "hours": opens_more,
+    }
+    return tuple(figure for figure, is_bolder in compared.items() if is_bolder)

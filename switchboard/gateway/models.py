@@ -131,6 +131,15 @@ class MessageList(BaseModel):
     nextCursor: str | None
 
 
+class DeadLetter(MessageAnswer):
+    failedAt: datetime = Field(description="When it was given up.")
+
+
+class DeadLetterList(BaseModel):
+    items: list[DeadLetter]
+    nextCursor: str | None
+
+
 class CancelAnswer(BaseModel):
     cancelled: bool = True
     messageId: str
@@ -150,6 +159,11 @@ class BatchProgress(BaseModel):
     createdAt: datetime
     cancelledAt: datetime | None
     spreadMinutes: float
+
+
+class BatchList(BaseModel):
+    items: list[BatchProgress]
+    nextCursor: str | None
 
 
 class DayAnswer(BaseModel):
@@ -180,4 +194,5 @@ class LimitsAnswer(BaseModel):
     hours: str
     timezone: str
     overridden: list[str]
+    nextLevelAt: datetime | None = Field(description="Null for the highest level.")
     sentToday: int

@@ -1,5 +1,6 @@
 """Everything that is asked about messages, queues, batches, figures and limits. No HTTP here."""
 
+from collections.abc import Collection
 from dataclasses import fields
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
@@ -13,7 +14,7 @@ from switchboard.domain.pacing import Policy, Verdict
 from switchboard.domain.waiting import explain
 from switchboard.store import Store
 from switchboard.store.batches import Batch
-from switchboard.store.messages import MessageView
+from switchboard.store.messages import MessageQuery, MessageView
 from switchboard.store.stats import Day
 from switchboard.web.times import iso, iso_or_none
 
@@ -40,7 +41,28 @@ class Reading:
         view = await self._store.messages.look(message_id, now)
         if view is None:
             raise errors.MessageNotFound(message_id)
-        return view.message, self.show(view.message, self._explain(view, now), _zone_of(view, self._zone))
+        return view.message, self._show_view(view, now)
+
+    async def messages(
+        self, query: MessageQuery, limit: int, cursor: str | None, sessions: frozenset[str] = frozenset()
+    ) -> dict[str, object]:
+        """Newest first, or a batch's in the order of its rows; of all sessions, or only of some.
+
+        A page may hold fewer than `limit` and yet not be the last: only a cursor of None says so.
+        """
+        now = self._clock()
+        page = await self._store.messages.recent(query, limit, cursor, sessions)
+        views = await self._store.messages.look_many([message.id for message in page.items], now)
+        return {"items": [self._show_view(view, now) for view in views], "nextCursor": page.next_cursor}
+
+    async def text(self, message_id: str) -> str:
+        """What it says: for the person who runs this, and not for whoever has a key."""
+        for message in await self._store.messages.get_many([message_id]):
+            return message.text
+        raise errors.MessageNotFound(message_id)
+
+    def _show_view(self, view: MessageView, now: int) -> dict[str, object]:
+        return self.show(view.message, self._explain(view, now), _zone_of(view, self._zone))
 
     def _explain(self, view: MessageView, now: int) -> Verdict | None:
         account = view.account.account if view.account else None
@@ -85,18 +107,37 @@ class Reading:
         return {"items": items, "nextCursor": page.next_cursor}
 
     async def dead_letters(
-        self, limit: int, cursor: str | None, sessions: frozenset[str] = frozenset()
+        self,
+        limit: int,
+        cursor: str | None,
+        sessions: frozenset[str] = frozenset(),
+        *,
+        newest_first: bool = False,
     ) -> dict[str, object]:
         """Of all sessions, or only of some: then a page may hold fewer than `limit`."""
-        page = await self._store.messages.dead_page(limit, cursor)
-        seen = [message for message in page.items if not sessions or message.session in sessions]
-        return {"items": [self.show(message) for message in seen], "nextCursor": page.next_cursor}
+        page = await self._store.messages.dead_page(limit, cursor, newest_first=newest_first)
+        items = [
+            self.show(message) | {"failedAt": iso(int(page.scores[message.id]), self._zone)}
+            for message in page.items
+            if not sessions or message.session in sessions
+        ]
+        return {"items": items, "nextCursor": page.next_cursor}
 
     async def batch(self, batch_id: str) -> tuple[Batch, dict[str, object]]:
         batch = await self._store.batches.get(batch_id)
         if batch is None:
             raise errors.BatchNotFound(batch_id)
-        return batch, {
+        return batch, self._show_batch(batch)
+
+    async def batches(
+        self, limit: int, cursor: str | None, sessions: frozenset[str] = frozenset()
+    ) -> dict[str, object]:
+        """Newest first; of all sessions, or only of some."""
+        page = await self._store.batches.page(limit, cursor, sessions)
+        return {"items": [self._show_batch(batch) for batch in page.items], "nextCursor": page.next_cursor}
+
+    def _show_batch(self, batch: Batch) -> dict[str, object]:
+        return {
             "batchId": batch.id,
             "sessionId": batch.session,
             "phone": batch.account,
@@ -153,8 +194,22 @@ class Reading:
 
     async def limits(self, session: str) -> dict[str, object]:
         now = self._clock()
-        account: Account = (await self._store.accounts.look(session=session, now=now)).account
-        profile = account.profile
+        view = await self._store.accounts.look(session=session, now=now)
+        return self._show_limits(session, view.account, now)
+
+    async def limits_of(self, sessions: Collection[str]) -> dict[str, dict[str, object]]:
+        """The same for many at once; those that were never linked have none."""
+        now = self._clock()
+        phones = {one.id: one.phone for one in await self._store.sessions.get_many(list(sessions)) if one.phone}
+        accounts = await self._store.accounts.look_many(set(phones.values()), now)
+        return {
+            session: self._show_limits(session, accounts[phone], now)
+            for session, phone in phones.items()
+            if phone in accounts
+        }
+
+    def _show_limits(self, session: str, account: Account, now: int) -> dict[str, object]:
+        profile, table = account.profile, self._policy.table
         limits = self._policy.limits(profile, now)
         overridden = [
             OVERRIDE_NAMES[field.name]
@@ -164,7 +219,7 @@ class Reading:
         return {
             "sessionId": session,
             "phone": profile.phone,
-            "trustLevel": self._policy.table.level(profile.first_connected_at, now),
+            "trustLevel": table.level(profile.first_connected_at, now),
             "daily": limits.daily,
             "perMinute": limits.per_minute,
             "baseDelayMs": limits.base_delay_ms,
@@ -172,6 +227,7 @@ class Reading:
             "hours": str(limits.hours),
             "timezone": profile.zone.key,
             "overridden": overridden + (["timezone"] if profile.own_zone else []),
+            "nextLevelAt": iso_or_none(table.next_level_at(profile.first_connected_at, now), profile.zone),
             "sentToday": account.sent_today(now),
         }
 

@@ -2,17 +2,16 @@
 
 from datetime import date
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator
 
 from switchboard.domain import errors
-from switchboard.domain.hours import Hours
 from switchboard.domain.ids import is_batch_id, is_message_id
 from switchboard.domain.trust import Overrides
 from switchboard.gateway.changing import Changing
+from switchboard.gateway.limits import overrides_of
 from switchboard.gateway.models import (
     BatchAnswer,
     BatchProgress,
@@ -20,6 +19,7 @@ from switchboard.gateway.models import (
     CancelAnswer,
     DayAnswer,
     DayList,
+    DeadLetterList,
     LimitsAnswer,
     LimitsRequest,
     MessageAnswer,
@@ -172,7 +172,7 @@ def read_routes(guard: Guard, reading: Reading) -> APIRouter:
 
     @router.get(
         "/api/v1/dead-letters", summary="Given up, or never confirmed", openapi_extra=SECURITY,
-        responses={200: {"model": MessageList}, **documented(*ALWAYS, errors.InvalidRequest)},
+        responses={200: {"model": DeadLetterList}, **documented(*ALWAYS, errors.InvalidRequest)},
     )  # fmt: skip
     async def dead_letters(request: Request, limit: Limit = 50, cursor: Cursor = None) -> JSONResponse:
         sessions = caller_of(request).key.sessions
@@ -256,7 +256,7 @@ def limits_routes(guard: Guard, reading: Reading, changing: Changing) -> APIRout
     )  # fmt: skip
     async def override(request: Request, sessionId: SessionId, body: LimitsRequest) -> JSONResponse:
         caller_of(request).require_session(sessionId)
-        await changing.override(sessionId, _overrides(body), body.timezone)
+        await changing.override(sessionId, overrides_of(body), body.timezone)
         return JSONResponse(await reading.limits(sessionId))
 
     @router.delete("/sessions/{sessionId}/limits", summary="Back to the table", **answers())
@@ -266,16 +266,3 @@ def limits_routes(guard: Guard, reading: Reading, changing: Changing) -> APIRout
         return JSONResponse(await reading.limits(sessionId))
 
     return router
-
-
-def _overrides(body: LimitsRequest) -> Overrides:
-    try:
-        span = Hours.parse(body.hours) if body.hours else None
-    except ValueError as error:
-        raise errors.InvalidRequest(f"hours: {error}", "hours") from None
-    try:
-        if body.timezone:
-            ZoneInfo(body.timezone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # the last for a name that is a folder there
-        raise errors.InvalidRequest("timezone: is not an IANA time zone like Asia/Jerusalem", "timezone") from None
-    return Overrides(body.daily, body.perMinute, body.baseDelayMs, body.jitterMs, span)

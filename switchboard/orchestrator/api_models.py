@@ -99,6 +99,19 @@ class SessionAnswer(BaseModel):
 class SessionList(BaseModel):
     items: list[SessionAnswer]
     nextCursor: str | None
+    total: int | None = Field(None, description="How many match; only said where a status or a search was given.")
+
+
+class FleetAnswer(BaseModel):
+    sessions: dict[State, int] = Field(description="How many show which status.", examples=[{"connected": 12}])
+    attention: int = Field(description="Sessions that will not go on until a person does something.")
+    accounts: int = Field(description="Phones that have a session.")
+    sentToday: int
+    allowanceToday: int = Field(description="What the accounts may send today, all together.")
+    waiting: int = Field(description="Messages in the accounts' queues.")
+    scheduled: int
+    jobs: int = Field(description="Messages that wait for a sender to be chosen.")
+    dead: int = Field(description="Messages that were given up, for a person to decide.")
 
 
 class DeleteAnswer(BaseModel):

@@ -113,7 +113,13 @@ async def _stream(
 
 
 def _written(entry: Entry) -> str:
+    data = json.dumps(shown_fields(entry), ensure_ascii=False)
+    return f"id: {entry.id}\nevent: {entry.type}\ndata: {data}\n\n"
+
+
+def shown_fields(entry: Entry) -> dict[str, str | int]:
+    """What an event says, to whoever watches."""
     data: dict[str, str | int] = {name: value for name, value in entry.fields.items() if name not in _HIDDEN}
     if "at" in data:
         data["at"] = int(float(data["at"]))
-    return f"id: {entry.id}\nevent: {entry.type}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+    return data

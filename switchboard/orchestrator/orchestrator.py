@@ -18,16 +18,21 @@ from switchboard.domain.pacing import Policy
 from switchboard.domain.retry import RetryRules
 from switchboard.domain.sessions import DIRECT, Session
 from switchboard.orchestrator.actions import Actions, FleetRules
+from switchboard.orchestrator.condition import Condition, ConditionRules
 from switchboard.orchestrator.event_routes import event_routes
 from switchboard.orchestrator.fleet import Fleet
 from switchboard.orchestrator.folders import SessionFolders
 from switchboard.orchestrator.link_events import LinkEvents, LinkRules
 from switchboard.orchestrator.metrics import metrics_routes
+from switchboard.orchestrator.overview import Overview
 from switchboard.orchestrator.prober import Prober
 from switchboard.orchestrator.proxy_care import ProxyCare
 from switchboard.orchestrator.proxy_routes import proxy_routes
+from switchboard.orchestrator.proxy_views import ProxyViews
+from switchboard.orchestrator.sampler import Sampler
 from switchboard.orchestrator.session_routes import (
     code_routes,
+    fleet_routes,
     session_command_routes,
     session_making_routes,
     session_read_routes,
@@ -46,6 +51,7 @@ from switchboard.web.signatures import worker_secret
 
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 1.0
+_TIDY_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class OrchestratorRules:
     memory_mb: int = 512
     keep_alive: bool = True
     claim_wait_ms: int = 25_000
+    retention_ms: int = 30 * 86_400_000
     name: str = "orchestrator"
     alone: Callable[[], bool] = lambda: True
 
@@ -84,6 +91,7 @@ class Orchestrator:
         self._clock = clock
         self._stopping = stopping
         self.seeded = asyncio.Event()
+        self._tidied_at = 0
         self.care = ProxyCare(store, Prober(timeout_s=rules.probe_timeout_s), rules.probe_ms, rules.low_places, clock)
         folders = SessionFolders(rules.sessions_dir)
         told = hashlib.sha256(f"{rules.webhook_url} {rules.webhook_secret}".encode()).hexdigest()[:12]
@@ -93,6 +101,11 @@ class Orchestrator:
         self.watchdog = Watchdog(
             store, rules.fleet.restarts, rules.ping_timeout_ms, rules.watchdog_ms, clock, lambda: self.fleet.leading
         )
+        self.views = SessionViews(store, rules.policy, rules.zone, clock)
+        self.overview = Overview(store, self.views, rules.policy, clock)
+        self.proxy_views = ProxyViews(store, self.care, rules.zone, rules.service.allow_direct)
+        self.service = SessionService(store, self.care, rules.service, clock)
+        self.sampler = Sampler(store, self.overview, clock, lambda: self.fleet.leading)
 
     def tasks(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
         """What runs for as long as the orchestrator does."""
@@ -100,15 +113,20 @@ class Orchestrator:
             "feed": self._store.feed.run,
             "fleet": self.fleet.run,
             "watchdog": self.watchdog.run,
+            "sampler": self.sampler.run,
             "proxies": self._proxies,
             "housekeeping": self._housekeeping,
         }
         return {name: partial(_for_ever, name, run) for name, run in loops.items()}
 
+    def condition(self, data_dir: Path, parts: Sequence[str]) -> Condition:
+        """Of this process, of which we are one part."""
+        rules = ConditionRules(data_dir, parts, self._rules.low_places, self._rules.service.allow_direct)
+        return Condition(self._store, self.overview, self._runner, lambda: self.fleet.leading, rules, self._clock)
+
     def routers(self, guard: Guard) -> list[APIRouter]:
         store, rules, clock = self._store, self._rules, self._clock
-        views = SessionViews(store, rules.policy, rules.zone, clock)
-        service = SessionService(store, self.care, rules.service, clock)
+        views, service = self.views, self.service
         settlement = Settlement(store, rules.retries, clock)
         links = LinkEvents(
             store, self.care, LinkRules(rules.ping_timeout_ms, rules.service.scan_ms, rules.fleet.restarts), clock
@@ -123,11 +141,12 @@ class Orchestrator:
                 clock=clock,
                 stopping=self._stopping,
             ),
-            session_read_routes(guard, views),
+            session_read_routes(guard, views, self.overview),
+            fleet_routes(guard, self.overview),
             session_making_routes(guard, service, views, rules.default_country),
             session_command_routes(guard, service, views),
             code_routes(guard, service, rules.zone, rules.default_country),
-            proxy_routes(guard, store, self.care, rules.zone, rules.service.allow_direct),
+            proxy_routes(guard, self.care, self.proxy_views),
             event_routes(guard, store, self._stopping),
             metrics_routes(store, self._memory, rules.zone, clock),
         ]
@@ -176,7 +195,20 @@ class Orchestrator:
     async def _housekeeping(self) -> None:
         while True:
             await self.fleet.tend()
+            await self.tidy()
             await asyncio.sleep(self._rules.fleet.monitor_ms / 1000)
+
+    async def tidy(self) -> None:
+        """About once an hour: what the store has forgotten leaves the lists of all messages and batches."""
+        now = self._clock()
+        if now - self._tidied_at < _TIDY_MS:
+            return
+        try:
+            await self._store.messages.tidy(now - self._rules.retention_ms)
+            await self._store.batches.tidy(now - self._rules.retention_ms)
+            self._tidied_at = now
+        except StoreUnavailable:
+            _log.info("orchestrator.not_tidied")  # there is no hurry: the next round tries again
 
 
 async def _for_ever(name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -45,6 +45,8 @@ class ProxyCare:
         self._interval_ms = interval_ms
         self._low_below = low_below
         self._clock = clock
+        self.empty = False
+        """Whether the pool was, when it was last counted."""
         self._trials: set[asyncio.Task[None]] = set()
         self._limit = asyncio.Semaphore(_AT_ONCE)
 
@@ -68,6 +70,7 @@ class ProxyCare:
 
     async def count(self) -> Inventory:
         inventory = inventory_of(await self._store.proxies.all())
+        self.empty = inventory.proxies == 0
         if inventory.proxies:
             await self._store.proxies.note_places(inventory.free, inventory.capacity, self._low_below, self._clock())
         return inventory

@@ -1,16 +1,13 @@
 """The paths of the proxy pool. A proxy is shown by its id and host, never with its credentials."""
 
-from dataclasses import asdict
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator
 
 from switchboard.domain import errors
-from switchboard.domain.ids import is_proxy_id, natural
-from switchboard.domain.proxies import Proxy
+from switchboard.domain.ids import is_proxy_id
 from switchboard.orchestrator.api_models import (
     InventoryAnswer,
     ProbeAnswer,
@@ -20,11 +17,10 @@ from switchboard.orchestrator.api_models import (
     RemovedAnswer,
 )
 from switchboard.orchestrator.proxy_care import ProxyCare
-from switchboard.store import Store
+from switchboard.orchestrator.proxy_views import ProxyViews
 from switchboard.web.auth import Guard, caller_of
 from switchboard.web.errors import documented
 from switchboard.web.routing import ALWAYS, SECURITY
-from switchboard.web.times import iso_or_none
 
 
 def _proxy_id(text: str) -> str:
@@ -37,28 +33,16 @@ ProxyId = Annotated[str, AfterValidator(_proxy_id)]
 Force = Annotated[bool, Query(description="Move its sessions to others, or let them wait.")]
 
 
-def proxy_routes(guard: Guard, store: Store, care: ProxyCare, zone: ZoneInfo, allow_direct: bool) -> APIRouter:
+def proxy_routes(guard: Guard, care: ProxyCare, views: ProxyViews) -> APIRouter:
     router = APIRouter(route_class=guard.route("admin"), tags=["proxies"])
 
     def answers(model: type[Any], *kinds: type[errors.SwitchboardError]) -> dict[str, Any]:
         return {"openapi_extra": SECURITY, "responses": {200: {"model": model}, **documented(*ALWAYS, *kinds)}}
 
-    def show(proxy: Proxy) -> dict[str, object]:
-        return {
-            "proxyId": proxy.id,
-            "host": proxy.host,
-            "status": "OK" if proxy.ok else "BAD",
-            "badAt": iso_or_none(proxy.bad_at, zone),
-            "reason": proxy.reason,
-            "sessions": sorted(proxy.sessions, key=natural),
-            "capacity": proxy.capacity,
-        }
-
     @router.get("/api/proxies", summary="The pool", **answers(ProxyList))
     async def proxies(request: Request) -> JSONResponse:
         caller_of(request).require_session(None)
-        pool = sorted(await store.proxies.all(), key=lambda proxy: natural(proxy.id))
-        return JSONResponse({"items": [show(proxy) for proxy in pool], "nextCursor": None})
+        return JSONResponse(await views.all())
 
     @router.post(
         "/api/proxies", summary="Add one; it is tried at once", openapi_extra=SECURITY,
@@ -72,7 +56,7 @@ def proxy_routes(guard: Guard, store: Store, care: ProxyCare, zone: ZoneInfo, al
     async def add(request: Request, body: ProxyRequest) -> JSONResponse:
         caller_of(request).require_session(None)
         proxy, new = await care.add(body.url)
-        return JSONResponse(show(proxy), 201 if new else 200)
+        return JSONResponse(views.show(proxy), 201 if new else 200)
 
     @router.delete(
         "/api/proxies/{proxyId}", summary="Remove one",
@@ -86,14 +70,11 @@ def proxy_routes(guard: Guard, store: Store, care: ProxyCare, zone: ZoneInfo, al
     @router.post("/api/proxies/{proxyId}/probe", summary="Try it now", **answers(ProbeAnswer, errors.ProxyNotFound))
     async def probe(request: Request, proxyId: ProxyId) -> JSONResponse:
         caller_of(request).require_session(None)
-        verdict = await care.probe(proxyId)
-        body = {"ok": verdict.ok, "code": verdict.code, "detail": verdict.detail, "tookMs": verdict.took_ms}
-        return JSONResponse({"proxyId": proxyId, **body})
+        return JSONResponse(await views.probe(proxyId))
 
     @router.get("/api/inventory", summary="How many more sessions the pool can take", **answers(InventoryAnswer))
     async def inventory(request: Request) -> JSONResponse:
         caller_of(request).require_session(None)
-        counted = await care.count()
-        return JSONResponse({**asdict(counted), "direct": allow_direct and not counted.proxies})
+        return JSONResponse(await views.inventory())
 
     return router

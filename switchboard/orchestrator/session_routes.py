@@ -1,19 +1,19 @@
 """The paths of sessions. Each is a few lines: who may, what is asked, which function answers."""
 
-import io
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-import segno
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from switchboard.domain import errors
 from switchboard.domain.phones import PhoneError, normalise
+from switchboard.domain.sessions import State
 from switchboard.orchestrator.api_models import (
     CreateRequest,
     DeleteAnswer,
     EventList,
+    FleetAnswer,
     PairingAnswer,
     PairingRequest,
     PauseRequest,
@@ -22,6 +22,8 @@ from switchboard.orchestrator.api_models import (
     SessionAnswer,
     SessionList,
 )
+from switchboard.orchestrator.overview import Overview
+from switchboard.orchestrator.qr_images import image
 from switchboard.orchestrator.session_views import SessionViews
 from switchboard.orchestrator.sessions import Request as Wish
 from switchboard.orchestrator.sessions import SessionService
@@ -43,7 +45,10 @@ _COMMANDS = {
     "logout": "Unlink it from its phone",
     "resume": "Let its account send again",
 }
-After = Annotated[str | None, Query(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+After = Annotated[str | None, Query(max_length=66, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+_STATE = f"({'|'.join(State)})"
+States = Annotated[str | None, Query(pattern=f"^{_STATE}(,{_STATE})*$", description="Only in these, by commas.")]
+Search = Annotated[str | None, Query(max_length=100, description="Part of an id, a name or a phone number.")]
 Before = Annotated[str | None, Query(max_length=40, pattern=r"^[0-9]+-[0-9]+$")]
 
 
@@ -58,12 +63,21 @@ def _phone(text: str | None, default_country: str | None) -> str:
         raise errors.InvalidRequest(f"phone: {error}", "phone") from None
 
 
-def session_read_routes(guard: Guard, views: SessionViews) -> APIRouter:
+def session_read_routes(guard: Guard, views: SessionViews, overview: Overview) -> APIRouter:
     router = APIRouter(route_class=guard.route("read"), tags=["sessions"], prefix="/api/sessions")
 
-    @router.get("", summary="All sessions", **_answers(SessionList, *ALWAYS, errors.InvalidRequest))
-    async def sessions(request: Request, limit: Limit = 50, cursor: After = None) -> JSONResponse:
-        return JSONResponse(await views.page(limit, cursor, caller_of(request).key.sessions))
+    @router.get(
+        "", summary="All sessions by id; with a status or a search those that match, first those that need a person",
+        **_answers(SessionList, *ALWAYS, errors.InvalidRequest),
+    )  # fmt: skip
+    async def sessions(
+        request: Request, limit: Limit = 50, cursor: After = None, status: States = None, search: Search = None
+    ) -> JSONResponse:
+        only = caller_of(request).key.sessions
+        if not status and not search:
+            return JSONResponse(await views.page(limit, cursor, only))
+        states = frozenset(map(State, status.split(","))) if status else frozenset()
+        return JSONResponse(await overview.page(states, search or "", limit, cursor, only=only))
 
     @router.get("/{sessionId}", summary="One session", **_answers(SessionAnswer, *_FOUND))
     async def session(request: Request, sessionId: SessionId) -> JSONResponse:
@@ -77,6 +91,30 @@ def session_read_routes(guard: Guard, views: SessionViews) -> APIRouter:
     async def events(request: Request, sessionId: SessionId, limit: Limit = 50, cursor: Before = None) -> JSONResponse:
         caller_of(request).require_session(sessionId)
         return JSONResponse(await views.events(sessionId, limit, cursor))
+
+    return router
+
+
+def fleet_routes(guard: Guard, overview: Overview) -> APIRouter:
+    router = APIRouter(route_class=guard.route("read"), tags=["sessions"])
+
+    @router.get("/api/fleet", summary="The whole fleet in figures", **_answers(FleetAnswer, *ALWAYS))
+    async def fleet(request: Request) -> JSONResponse:
+        caller_of(request).require_session(None)
+        found = await overview.figures()
+        return JSONResponse(
+            {
+                "sessions": {state.value: count for state, count in found.sessions.items()},
+                "attention": found.attention,
+                "accounts": found.accounts,
+                "sentToday": found.sent_today,
+                "allowanceToday": found.allowance_today,
+                "waiting": found.waiting,
+                "scheduled": found.scheduled,
+                "jobs": found.jobs,
+                "dead": found.dead,
+            }
+        )
 
     return router
 
@@ -189,7 +227,8 @@ def code_routes(guard: Guard, service: SessionService, zone: ZoneInfo, default_c
         accept = request.headers.get("accept", "")
         for kind in ("svg", "png"):
             if f"image/{kind}" in accept:
-                return _image(code.text, kind)
+                media = "image/svg+xml" if kind == "svg" else "image/png"
+                return Response(image(code.text, kind), media_type=media, headers=_NO_STORE)
         body = {"sessionId": sessionId, "qr": code.text, "expiresAt": iso_or_none(code.expires_at, zone)}
         return JSONResponse(body, headers=_NO_STORE)
 
@@ -213,10 +252,3 @@ def code_routes(guard: Guard, service: SessionService, zone: ZoneInfo, default_c
         )
 
     return router
-
-
-def _image(text: str, kind: str) -> Response:
-    out = io.BytesIO()
-    segno.make(text, error="l", micro=False).save(out, kind=kind, scale=8, border=4)
-    media = "image/svg+xml" if kind == "svg" else "image/png"
-    return Response(out.getvalue(), media_type=media, headers=_NO_STORE)

@@ -1,12 +1,13 @@
 """Sessions as they are shown: the record, with what its account may still do today."""
 
-import asyncio
 import json
-from collections.abc import Collection
+from bisect import bisect
+from collections.abc import Collection, Sequence
 from zoneinfo import ZoneInfo
 
 from switchboard.domain.accounts import Account
 from switchboard.domain.clock import Clock
+from switchboard.domain.errors import SessionNotFound
 from switchboard.domain.ids import natural
 from switchboard.domain.pacing import Policy
 from switchboard.domain.sessions import Session, held_until, hold_reason, shown
@@ -22,21 +23,27 @@ class SessionViews:
         self._clock = clock
 
     async def one(self, session_id: str) -> dict[str, object]:
-        return await self.show(await self._store.sessions.find(session_id))
+        for shape in await self.show([session_id]):
+            return shape
+        raise SessionNotFound(session_id)
 
     async def page(self, limit: int, cursor: str | None, only: Collection[str] = ()) -> dict[str, object]:
         """By id, worker_2 before worker_10; `only` these if any are named."""
-        ids = sorted(await self._store.sessions.ids(), key=natural)
-        rest = [one for one in ids if (not only or one in only) and (cursor is None or natural(one) > natural(cursor))]
-        found = await asyncio.gather(*(self._store.sessions.get(one) for one in rest[:limit]))
-        items = await asyncio.gather(*(self.show(session) for session in found if session))
-        return {"items": items, "nextCursor": rest[limit - 1] if len(rest) > limit else None}
+        places = sorted(natural(one) for one in await self._store.sessions.ids() if not only or one in only)
+        rest = [one for _, one in (places[bisect(places, natural(cursor)) :] if cursor else places)]
+        return {
+            "items": await self.show(rest[:limit]),
+            "nextCursor": rest[limit - 1] if len(rest) > limit else None,
+        }
 
-    async def show(self, session: Session) -> dict[str, object]:
+    async def show(self, ids: Sequence[str]) -> list[dict[str, object]]:
+        """Those of these that exist, in this order; in two round trips, however many they are."""
         now = self._clock()
-        account: Account | None = None
-        if session.phone:
-            account = (await self._store.accounts.look(phone=session.phone, now=now)).account
+        sessions = await self._store.sessions.get_many(ids)
+        accounts = await self._store.accounts.look_many({one.phone for one in sessions if one.phone}, now)
+        return [self._shape(session, accounts.get(session.phone or ""), now) for session in sessions]
+
+    def _shape(self, session: Session, account: Account | None, now: int) -> dict[str, object]:
         state, hold_ends = shown(session, account, now)
         zone = account.profile.zone if account else self._zone
         return {

@@ -1,8 +1,9 @@
 """Accounts: phone numbers, their limits and what holds them."""
 
+from collections.abc import Collection
 from zoneinfo import ZoneInfo
 
-from switchboard.domain.accounts import FOREVER
+from switchboard.domain.accounts import FOREVER, Account
 from switchboard.domain.errors import SessionNotFound, SessionNotLinked
 from switchboard.domain.hours import day_end
 from switchboard.domain.trust import Overrides
@@ -31,6 +32,13 @@ class Accounts:
         if outcome == "NOT_FOUND":
             raise SessionNotFound(session or phone)
         return account_view(view[0], self._zone)
+
+    async def look_many(self, phones: Collection[str], now: int) -> dict[str, Account]:
+        """Those of these that are accounts, by phone; without the messages they are busy with."""
+        if not phones:
+            return {}
+        views = await self._scripts.run("accounts", now, *phones)
+        return {view[0]: account_view(view, self._zone).account for view in views}
 
     async def override(self, phone: str, overrides: Overrides, zone: str | None, now: int) -> None:
         """Replace the figures a person set for this account."""

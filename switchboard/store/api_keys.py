@@ -47,8 +47,8 @@ class ApiKeys:
             await self._client.sadd(self._keys("api_keys"), fingerprint)
         return _key(fingerprint, fields), secret
 
-    async def find(self, secret: str) -> ApiKey | None:
-        fingerprint = digest(secret)
+    async def find(self, fingerprint: str) -> ApiKey | None:
+        """By the digest of its secret."""
         async with store_errors():
             raw = await self._client.hgetall(self._keys("api_key", fingerprint))
         return _key(fingerprint, raw) if raw else None

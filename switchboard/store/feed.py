@@ -42,6 +42,12 @@ class Feed:
             found = await self._client.xrange(self._key, f"({cursor}", "+", _PAGE)
         return [Entry(entry, fields.pop("type"), fields) for entry, fields in found]
 
+    async def before(self, cursor: str | None, limit: int = _PAGE) -> list[Entry]:
+        """The entries before this id (None: the newest of all), newest first."""
+        async with store_errors():
+            found = await self._client.xrevrange(self._key, f"({cursor}" if cursor else "+", "-", limit)
+        return [Entry(entry, fields.pop("type"), fields) for entry, fields in found]
+
     async def reaches(self, cursor: str) -> bool:
         """False if entries after this id are gone already: whoever was there missed some."""
         async with store_errors():

@@ -6,10 +6,11 @@ from enum import StrEnum
 from typing import Any
 
 from switchboard.domain.errors import SessionNotFound
-from switchboard.domain.sessions import Code, Order, Session, State, Wanted, sources
+from switchboard.domain.sessions import Code, Order, Session, State, sources
 from switchboard.store.client import Redis, store_errors
 from switchboard.store.keys import Keys
 from switchboard.store.scripts import Scripts
+from switchboard.store.views import order_of, session_of
 
 _DAY_S = 86_400
 
@@ -59,7 +60,7 @@ class Sessions:
     async def get(self, session: str) -> Session | None:
         async with store_errors():
             raw = await self._client.hgetall(self._keys("session", session))
-        return _session(session, raw) if raw else None
+        return session_of(session, raw) if raw else None
 
     async def find(self, session: str) -> Session:
         found = await self.get(session)
@@ -68,13 +69,16 @@ class Sessions:
         return found
 
     async def all(self) -> list[Session]:
+        return await self.get_many(sorted(await self.ids()))
+
+    async def get_many(self, ids: Sequence[str]) -> list[Session]:
+        """Those of these that exist, in the order asked for."""
         async with store_errors():
-            ids = sorted(await self._client.smembers(self._keys("sessions")))
             pipeline = self._client.pipeline(transaction=False)
             for session in ids:
                 pipeline.hgetall(self._keys("session", session))
             records = await pipeline.execute()
-        return [_session(session, raw) for session, raw in zip(ids, records, strict=True) if raw]
+        return [session_of(session, raw) for session, raw in zip(ids, records, strict=True) if raw]
 
     async def ids(self) -> set[str]:
         async with store_errors():
@@ -94,7 +98,7 @@ class Sessions:
     async def order(self, session: str) -> Order | None:
         async with store_errors():
             names = ["order", "orderKind", "orderBy", "orderPhone"]
-            return _order(
+            return order_of(
                 dict(zip(names, await self._client.hmget(self._keys("session", session), names), strict=True))
             )
 
@@ -106,13 +110,23 @@ class Sessions:
             )
         return [(entry, fields) for entry, fields in found]
 
+    async def states(self, session: str, since: int) -> list[tuple[int, State]]:
+        """Its changes after `since`, oldest first, preceded by the one that held then, if it is known."""
+        async with store_errors():
+            found = await self._client.lrange(self._keys("session_states", session), 0, -1)
+        changes = [(int(at), State(state)) for at, _, state in (entry.partition(" ") for entry in reversed(found))]
+        changes.sort(key=lambda change: change[0])  # a clock that was set back
+        before = [change for change in changes if change[0] <= since]
+        return [*before[-1:], *changes[len(before) :]]
+
     # --- places --------------------------------------------------------------------------------------------------
 
     async def register(self, session: str, now: int) -> None:
         """Make a session known whose worker somebody else runs. Repeating it changes nothing."""
         async with store_errors():
             await self._client.hsetnx(self._keys("session", session), "createdAt", str(now))
-            await self._client.hsetnx(self._keys("session", session), "status", State.STARTING.value)
+            if await self._client.hsetnx(self._keys("session", session), "status", State.STARTING.value):
+                await self._client.lpush(self._keys("session_states", session), f"{now} {State.STARTING.value}")
             await self._client.sadd(self._keys("sessions"), session)
 
     async def provision(
@@ -234,45 +248,3 @@ def _turned(session: str, outcome: str, rest: Sequence[Any]) -> Turned:
     if outcome == "NOT_FOUND":
         raise SessionNotFound(session)
     return Turned(outcome, str(rest[0]) if rest else None)
-
-
-def _order(raw: Mapping[str, str | None]) -> Order | None:
-    if not raw.get("order"):
-        return None
-    return Order(
-        int(raw["order"] or 0), raw["orderKind"] or "", int(raw["orderBy"] or 0), raw.get("orderPhone") or None
-    )
-
-
-def _session(session: str, raw: Mapping[str, str]) -> Session:
-    def moment(field: str) -> int | None:
-        return int(raw[field]) if raw.get(field) else None
-
-    return Session(
-        id=session,
-        state=State(raw["status"]),
-        created_at=int(raw["createdAt"]),
-        name=raw.get("name") or None,
-        device=raw.get("device", ""),
-        phone=raw.get("phone"),
-        declared=raw.get("declared"),
-        linked="linked" in raw,
-        reason=raw.get("reason") or None,
-        wanted=Wanted(raw["wanted"]) if "wanted" in raw else None,
-        generation=int(raw.get("generation", 0)),
-        launched=moment("launched"),
-        proxy=raw.get("proxy"),
-        bound_at=int(raw.get("boundAt", 0)),
-        connected_at=moment("connectedAt"),
-        last_ping=moment("lastPing"),
-        started_at=int(raw.get("startedAt", 0)),
-        not_before=int(raw.get("notBefore", 0)),
-        ends=tuple(map(int, filter(None, raw.get("ends", "").split(",")))),
-        silences=int(raw.get("silences", 0)),
-        misses=int(raw.get("misses", 0)),
-        told=raw.get("told"),
-        scan_by=moment("scanBy"),
-        aside="aside" in raw,
-        order=_order(raw),
-        handle=raw.get("handle"),
-    )

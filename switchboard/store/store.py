@@ -8,6 +8,8 @@ from switchboard.store.api_keys import ApiKeys
 from switchboard.store.batches import Batches
 from switchboard.store.client import Redis, connect, store_errors
 from switchboard.store.feed import Feed
+from switchboard.store.glance import Glances
+from switchboard.store.health import Health
 from switchboard.store.intake import Intake, IntakeRules
 from switchboard.store.keys import Keys
 from switchboard.store.leader import Leader
@@ -15,8 +17,10 @@ from switchboard.store.messages import MessageRules, Messages
 from switchboard.store.outbox import Outbox, OutboxRules
 from switchboard.store.pace import Pace, PaceRules
 from switchboard.store.proxies import Proxies
+from switchboard.store.samples import Samples
 from switchboard.store.scripts import Scripts
 from switchboard.store.sessions import SessionRules, Sessions
+from switchboard.store.sign_ins import SignIns
 from switchboard.store.stats import Stats
 from switchboard.store.suppressions import Suppressions
 from switchboard.store.wakeups import Wakeups
@@ -51,11 +55,15 @@ class Store:
         self.worker_calls = WorkerCalls(scripts)
         self.feed = Feed(client, keys)
         self.leader = Leader(client, keys)
-        self.batches = Batches(client, keys)
+        self.batches = Batches(client, keys, scripts, rules.messages.walk)
         self.suppressions = Suppressions(client, keys)
         self.stats = Stats(client, keys)
+        self.samples = Samples(client, keys)
+        self.glances = Glances(client, keys, zone)
         self.api_keys = ApiKeys(client, keys)
+        self.sign_ins = SignIns(client, keys)
         self.wakeups = Wakeups(client, keys)
+        self.health = Health(client, keys)
 
     async def ping(self) -> None:
         async with store_errors():

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from switchboard.domain.accounts import Account, Head, InFlight, Profile
 from switchboard.domain.hours import Hours
 from switchboard.domain.messages import Message, Place, Status, Waiting
+from switchboard.domain.sessions import Order, Session, State, Wanted
 from switchboard.domain.trust import Overrides
 
 
@@ -89,6 +90,48 @@ def message_of(message_id: str, raw: Mapping[str, str]) -> Message:
         read_at=moment("readAt"),
         error=raw.get("error"),
         wait_reason=Waiting(raw["waitReason"]) if "waitReason" in raw else None,
+    )
+
+
+def order_of(raw: Mapping[str, str | None]) -> Order | None:
+    if not raw.get("order"):
+        return None
+    return Order(
+        int(raw["order"] or 0), raw["orderKind"] or "", int(raw["orderBy"] or 0), raw.get("orderPhone") or None
+    )
+
+
+def session_of(session: str, raw: Mapping[str, str]) -> Session:
+    def moment(field: str) -> int | None:
+        return int(raw[field]) if raw.get(field) else None
+
+    return Session(
+        id=session,
+        state=State(raw["status"]),
+        created_at=int(raw["createdAt"]),
+        name=raw.get("name") or None,
+        device=raw.get("device", ""),
+        phone=raw.get("phone"),
+        declared=raw.get("declared"),
+        linked="linked" in raw,
+        reason=raw.get("reason") or None,
+        wanted=Wanted(raw["wanted"]) if "wanted" in raw else None,
+        generation=int(raw.get("generation", 0)),
+        launched=moment("launched"),
+        proxy=raw.get("proxy"),
+        bound_at=int(raw.get("boundAt", 0)),
+        connected_at=moment("connectedAt"),
+        last_ping=moment("lastPing"),
+        started_at=int(raw.get("startedAt", 0)),
+        not_before=int(raw.get("notBefore", 0)),
+        ends=tuple(map(int, filter(None, raw.get("ends", "").split(",")))),
+        silences=int(raw.get("silences", 0)),
+        misses=int(raw.get("misses", 0)),
+        told=raw.get("told"),
+        scan_by=moment("scanBy"),
+        aside="aside" in raw,
+        order=order_of(raw),
+        handle=raw.get("handle"),
     )
 
 

@@ -55,6 +55,7 @@ ERRORS: dict[tuple[str, str], set[str]] = {
     ("post", "/api/v1/send"): SENDING | {"RECIPIENT_OPTED_OUT"},
     ("post", "/api/send"): SENDING | {"RECIPIENT_OPTED_OUT"},
     ("post", "/api/v1/send/batch"): SENDING,
+    ("get", "/api/v1/messages"): {"INVALID_REQUEST"},
     ("get", "/api/v1/messages/{messageId}/status"): {"MESSAGE_NOT_FOUND"},
     ("get", "/api/v1/queue/{sessionId}"): {"INVALID_REQUEST", "SESSION_NOT_FOUND", "SESSION_NOT_LINKED"},
     ("delete", "/api/v1/queue/{sessionId}/{messageId}"): {
@@ -63,6 +64,7 @@ ERRORS: dict[tuple[str, str], set[str]] = {
     ("get", "/api/v1/stats"): STATS,
     ("get", "/api/v1/stats/{sessionId}"): STATS,
     ("get", "/api/v1/stats/accounts/{phone}"): STATS,
+    ("get", "/api/v1/batches"): {"INVALID_REQUEST"},
     ("get", "/api/v1/batches/{batchId}"): {"BATCH_NOT_FOUND"},
     ("delete", "/api/v1/batches/{batchId}"): {"BATCH_NOT_FOUND"},
     ("get", "/api/v1/dead-letters"): {"INVALID_REQUEST"},
@@ -95,6 +97,7 @@ ERRORS: dict[tuple[str, str], set[str]] = {
     ("delete", "/api/proxies/{proxyId}"): {"INVALID_REQUEST", "PROXY_NOT_FOUND", "PROXY_IN_USE"},
     ("post", "/api/proxies/{proxyId}/probe"): {"PROXY_NOT_FOUND"},
     ("get", "/api/inventory"): set(),
+    ("get", "/api/fleet"): set(),
     ("get", "/api/events"): {"INVALID_REQUEST"},
 }  # fmt: skip
 """Every path of the API and every error it can give, beside those that any of them can."""

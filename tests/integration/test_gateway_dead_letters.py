@@ -46,6 +46,7 @@ async def test_what_was_given_up_is_listed_oldest_first_with_its_reason(driver: 
     items = (await api.get("/api/v1/dead-letters"))["items"]
     assert [item["error"] for item in items] == ["refused", "lease_expired", "not_on_whatsapp"]
     assert [item["waiting"] for item in items] == [None] * 3
+    assert [item["failedAt"] for item in items[:2]] == ["2026-06-09T12:00:00+00:00", "2026-06-09T12:50:00.001+00:00"]
 
 
 async def test_they_are_read_page_by_page(driver: Driver, api: Api) -> None:

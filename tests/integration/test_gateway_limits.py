@@ -22,23 +22,33 @@ COLD: dict[str, Any] = {
     "hours": "09:00-21:00",
     "timezone": "UTC",
     "overridden": [],
+    "nextLevelAt": "2026-06-12T12:00:00+00:00",
     "sentToday": 0,
+}
+WARM: dict[str, Any] = {
+    "trustLevel": "warm",
+    "daily": 100,
+    "perMinute": 15,
+    "baseDelayMs": 3000,
+    "jitterMs": 2000,
+    "hours": "08:00-22:00",
+    "nextLevelAt": "2026-06-23T12:00:00+00:00",
+}
+HOT: dict[str, Any] = {
+    "trustLevel": "hot",
+    "daily": 500,
+    "perMinute": 30,
+    "baseDelayMs": 2000,
+    "jitterMs": 2000,
+    "hours": "07:00-23:00",
+    "nextLevelAt": None,
 }
 
 
 @pytest.mark.parametrize(
     ("age", "expected"),
-    [
-        (0, {}),
-        (3 * DAY - 1, {}),
-        (3 * DAY, {"trustLevel": "warm", "daily": 100, "perMinute": 15, "baseDelayMs": 3000, "jitterMs": 2000,
-                   "hours": "08:00-22:00"}),
-        (14 * DAY - 1, {"trustLevel": "warm", "daily": 100, "perMinute": 15, "baseDelayMs": 3000, "jitterMs": 2000,
-                        "hours": "08:00-22:00"}),
-        (14 * DAY, {"trustLevel": "hot", "daily": 500, "perMinute": 30, "baseDelayMs": 2000, "jitterMs": 2000,
-                    "hours": "07:00-23:00"}),
-    ],
-)  # fmt: skip
+    [(0, {}), (3 * DAY - 1, {}), (3 * DAY, WARM), (14 * DAY - 1, WARM), (14 * DAY, HOT)],
+)
 async def test_the_limits_grow_with_the_account(driver: Driver, api: Api, age: int, expected: dict[str, Any]) -> None:
     await driver.link("a", PHONE, None)
     driver.now += age
@@ -56,8 +66,9 @@ async def test_any_of_them_can_be_overridden_and_the_answer_says_which(driver: D
         "hours": "22:00-06:30",
         "timezone": "Asia/Jerusalem",
     }
-    assert await api.put(PATH, every) == COLD | every | {"overridden": list(every)}
-    assert await api.get(PATH) == COLD | every | {"overridden": list(every)}
+    shown = COLD | every | {"overridden": list(every), "nextLevelAt": "2026-06-12T15:00:00+03:00"}
+    assert await api.put(PATH, every) == shown
+    assert await api.get(PATH) == shown
 
 
 async def test_what_is_not_given_again_is_the_tables_again(driver: Driver, api: Api) -> None:

@@ -151,6 +151,7 @@ class _Look:
         yield from self._outboxes()
         yield from self._sessions()
         yield from self._batches()
+        yield from self._indexes()
         yield from self._figures()
 
     def _strangers(self) -> Iterator[str]:
@@ -237,6 +238,14 @@ class _Look:
                 yield f"batch {batch} is forgotten before its rows, or after them"
             if int(stored.get("total", 0)) != len(members):
                 yield f"batch {batch} has {len(members)} of {stored.get('total')} rows"
+
+    def _indexes(self) -> Iterator[str]:
+        """An entry may outlive what it stands for, never the other way round."""
+        for message_id in self.messages.keys() - dict(self.contents.get("messages", ())).keys():
+            yield f"message {message_id} is in no list of all messages"
+        batches = {name for name in self._all("batch:") if not name.startswith("rows:")}
+        for batch in batches - dict(self.contents.get("batches", ())).keys():
+            yield f"batch {batch} is in no list of all batches"
 
     def _figures(self) -> Iterator[str]:
         """What arrived can be counted again from the messages; failures can't, a redrive forgets them."""

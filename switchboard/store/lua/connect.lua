@@ -72,6 +72,7 @@ call('ZADD', K_spare, 'NX', 0, phone)
 bring_forward(phone, now)
 wake('jobs')
 call('HSET', key, 'status', 'connected', 'reason', '')
+note_state(session, s[1], 'connected', now)
 tell(session, 'session.connected', now, 'account', phone)
 wake('fleet')
 return { 'OK', new }

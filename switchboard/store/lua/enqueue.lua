@@ -18,6 +18,7 @@
 
 local input = cjson.decode(ARGV[1])
 local now, room, windows = input.now, input.room, input.windows
+local accepted = 0                     -- messages, by all entries together
 
 local function null(value) return value == nil or value == cjson.null end
 
@@ -109,8 +110,9 @@ local function accept(entry, phone)
   if batch then
     call('HSET', K_batch(batch), 'total', #entry.rows, 'created', now, 'spreadMs', entry.batch[2],
          'account', phone or '', 'session', not null(entry.session) and entry.session or '')
-    for _, row in ipairs(entry.rows) do call('RPUSH', K_batch_rows(batch), row[1]) end
   end
+  enlist(entry.rows, batch, now, accepted)
+  accepted = accepted + #entry.rows
   if phone and not later then note_arrivals(phone, #entry.rows, entry.burst, windows.burstMs, now) end
   local last = entry.rows[#entry.rows][1]
   local rank = call('ZRANK', phone and K_queue(phone) or K_jobs, last)

@@ -14,7 +14,8 @@ if s[2] then
   detach(session, s[2], now)
 end
 call('SREM', K_sessions, session)
-call('DEL', K_session(session), K_temp(session), K_session_events(session), K_seen(session), K_requests(session))
+call('DEL', K_session(session), K_temp(session), K_session_events(session), K_session_states(session), K_seen(session),
+     K_requests(session))
 -- It was never linked, was logged out before, or has said that it logged out as ordered.
 local unlinked = (not s[3] or s[6]) and not (s[4] and s[5] == 'logout') and 1 or 0
 call('SET', K_gone(session), unlinked, 'EX', 60)

@@ -18,6 +18,7 @@ if not has_room(proxy, num(ARGV[5])) then return { 'NO_ROOM' } end
 while id == '' or call('EXISTS', K_session(id)) == 1 do id = 'worker_' .. call('INCR', K_sessions_seq) end
 call('HSET', K_session(id), 'status', 'starting', 'reason', '', 'createdAt', now, 'name', name, 'wanted', 'run',
      'device', ARGV[12] .. ' ' .. id, 'generation', 1, 'scanBy', ARGV[8])
+note_state(id, '', 'starting', now)
 call('SADD', K_sessions, id)
 if phone ~= '' then
   call('HSET', K_session(id), 'declared', phone)

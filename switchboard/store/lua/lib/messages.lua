@@ -1,4 +1,20 @@
--- A message as a table, its end, and the figures it is counted in.
+-- A message as a table, where it is listed, its end, and the figures it is counted in.
+
+-- Into the index, in the order of the rows and after the `before` others of the same moment; and a batch's into its
+-- list. A thousand at a time: every call costs.
+local function enlist(rows, batch, now, before)
+  for first = 1, #rows, 1000 do
+    local ids, entries = {}, {}
+    for i = first, math.min(first + 999, #rows) do
+      local id = rows[i][1]
+      ids[#ids + 1] = id
+      entries[#entries + 1], entries[#entries + 2] = now + (before + i - 1) * SLIVER, id
+    end
+    call('ZADD', K_messages, unpack(entries))
+    if batch then call('RPUSH', K_batch_rows(batch), unpack(ids)) end
+  end
+  if batch then call('ZADD', K_batches, now, batch) end
+end
 
 -- Figures are kept by the hour of the hand-over; a day's are their sum.
 local function tally(m, field, by, stats_s)

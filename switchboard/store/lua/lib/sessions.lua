@@ -1,6 +1,7 @@
 -- A session's states, its place on a proxy, and what is told about it. What may follow what is passed in.
 
 local SESSION_EVENTS_KEPT = 200
+local SESSION_STATES_KEPT = 1000
 
 local function among(list, value) return (',' .. list .. ','):find(',' .. value .. ',', 1, true) ~= nil end
 
@@ -18,10 +19,18 @@ local function tell_hold(phone, what, reason, now, ...)
   end
 end
 
+-- When it was in which state, newest first. A new reason for the same state is no change.
+local function note_state(session, before, to, now)
+  if before == to then return end
+  call('LPUSH', K_session_states(session), whole(now) .. ' ' .. to)
+  call('LTRIM', K_session_states(session), 0, SESSION_STATES_KEPT - 1)
+end
+
 -- Into a state. Told only if something changed.
 local function turn(session, to, reason, now)
   local s = call('HMGET', K_session(session), 'status', 'reason', 'phone')
   call('HSET', K_session(session), 'status', to, 'reason', reason)
+  note_state(session, s[1], to, now)
   if s[1] ~= to or (s[2] or '') ~= reason then
     tell(session, 'session.' .. to, now, 'account', s[3] or '', 'reason', reason)
   end
