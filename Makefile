@@ -22,15 +22,19 @@ use_node = set -e; \
 NODE_PACKAGES := worker simulator
 NODE_SOURCES := $(shell find $(NODE_PACKAGES:%=%/src) $(NODE_PACKAGES:%=%/test) -name "*.ts" 2>/dev/null) $(NODE_PACKAGES:%=%/tsconfig.json) tsconfig.base.json
 NODE_PROGRAMS := $(NODE_PACKAGES:%=%/dist/src/main.js)
-NODE_TESTS := $(foreach package,$(NODE_PACKAGES),$(patsubst $(package)/%.ts,$(package)/dist/%.js,$(wildcard $(package)/test/*.test.ts)))
+# What browsers fetch from the dashboard; built apart, as a style sheet is no reason to build the worker.
+ASSETS := switchboard/dashboard/assets
+STATIC := switchboard/dashboard/static
+ASSET_SOURCES := $(shell find $(ASSETS)/src $(ASSETS)/test $(ASSETS)/css -type f 2>/dev/null) $(ASSETS)/build.mjs $(ASSETS)/tsconfig.json tsconfig.base.json
+NODE_TESTS := $(foreach package,$(NODE_PACKAGES) $(ASSETS),$(patsubst $(package)/%.ts,$(package)/dist/%.js,$(wildcard $(package)/test/*.test.ts)))
 
 LOCK_HEADER := \# Made by `make lock` from pyproject.toml: exact versions with hashes. Do not edit by hand.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check bench format lock clean node
+.PHONY: help run demo test check bench screenshots format lock clean node
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.runtime $(VENV)/.package node ## start everything on http://localhost:3000
 	@$(BIN)/switchboard up $(ARGS)
@@ -40,7 +44,7 @@ demo: $(VENV)/.runtime $(VENV)/.package node ## the same beside a simulated What
 
 test: $(VENV)/.dev $(VENV)/.package node ## run the tests (make test ARGS="tests/unit -x")
 ifeq ($(strip $(ARGS)),)
-	@echo "==> running the tests of the worker and the simulator"
+	@echo "==> running the tests of the worker, the simulator and the pages"
 	@$(use_node); node --test --test-concurrency=4 $(NODE_TESTS)
 endif
 	@echo "==> running the tests"
@@ -62,6 +66,9 @@ bench: $(VENV)/.dev $(VENV)/.package node ## measure, print a table, write bench
 	@echo "==> measuring"
 	@$(BIN)/python -m bench $(ARGS)
 
+screenshots: $(VENV)/.dev $(VENV)/.package node ## photograph the dashboard into docs/images/dashboard/
+	@$(BIN)/python -m tests.screenshots $(ARGS)
+
 format: $(VENV)/.dev node_modules/.package-lock.json ## format the code and fix what can be fixed
 	@$(use_node); node_modules/.bin/biome check --write .
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -80,7 +87,7 @@ lock: $(VENV)/.dev ## write requirements*.lock anew from pyproject.toml
 		&& mv requirements-node.lock.new requirements-node.lock
 
 clean: ## remove the venv, what was built, and the caches (data/ stays)
-	@rm -rf $(VENV) node_modules $(NODE_PACKAGES:%=%/node_modules) $(NODE_PACKAGES:%=%/dist) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) node_modules $(NODE_PACKAGES:%=%/node_modules) $(NODE_PACKAGES:%=%/dist) $(ASSETS)/node_modules $(ASSETS)/dist $(STATIC) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -107,7 +114,7 @@ $(VENV)/.package: pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps -e .
 	@touch $@
 
-node: worker/dist/.built
+node: worker/dist/.built $(ASSETS)/dist/.built
 	@:
 
 $(VENV)/.node: requirements-node.lock | $(BIN)/python
@@ -117,7 +124,7 @@ $(VENV)/.node: requirements-node.lock | $(BIN)/python
 	@touch $@
 
 # npm writes this file last, and removes it first.
-node_modules/.package-lock.json: package-lock.json package.json $(NODE_PACKAGES:%=%/package.json) .npmrc | $(BIN)/python
+node_modules/.package-lock.json: package-lock.json package.json $(NODE_PACKAGES:%=%/package.json) $(ASSETS)/package.json .npmrc | $(BIN)/python
 	@echo "==> installing the packages of package-lock.json"
 	@$(use_node); npm ci --loglevel=error >/dev/null
 	@touch $@
@@ -129,4 +136,11 @@ $(NODE_PROGRAMS):
 worker/dist/.built: node_modules/.package-lock.json $(NODE_SOURCES) $(filter-out $(wildcard $(NODE_PROGRAMS)),$(NODE_PROGRAMS))
 	@echo "==> building the worker and the simulator"
 	@$(use_node); npm run --silent build
+	@touch $@
+
+$(STATIC)/js/main.js:
+
+$(ASSETS)/dist/.built: node_modules/.package-lock.json $(ASSET_SOURCES) $(filter-out $(wildcard $(STATIC)/js/main.js),$(STATIC)/js/main.js)
+	@echo "==> building what the dashboard's pages fetch"
+	@$(use_node); npm run --silent assets
 	@touch $@

@@ -13,26 +13,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from switchboard.settings import Settings, SettingsError
 
-_NAMES = ("api_key", "webhook_secret")
+_NAMES = ("api_key", "webhook_secret", "dashboard_secret")
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """`generated` names those made by this very call, which are to be shown once."""
+    """`generated` names those made by this very call, of which a person is shown the API key, once."""
 
     api_key: str = field(repr=False)
     webhook_secret: str = field(repr=False)
+    dashboard_secret: str = field(repr=False)
     generated: frozenset[str]
 
 
 def ensure_secrets(settings: Settings) -> Secrets:
-    given = {
-        name: secret.get_secret_value()
-        for name, secret in (("api_key", settings.api_key), ("webhook_secret", settings.webhook_secret))
-        if secret is not None
-    }
+    named: dict[str, SecretStr | None] = {name: getattr(settings, name) for name in _NAMES}
+    given = {name: secret.get_secret_value() for name, secret in named.items() if secret is not None}
     missing = [name for name in _NAMES if name not in given]
     path = settings.data_dir / "secrets.json"
     try:
@@ -40,7 +40,7 @@ def ensure_secrets(settings: Settings) -> Secrets:
     except OSError as error:
         raise SettingsError(f"DATA_DIR: can't keep the secrets in {path} ({error.strerror})") from error
     known = kept | given
-    return Secrets(known["api_key"], known["webhook_secret"], generated)
+    return Secrets(**{name: known[name] for name in _NAMES}, generated=generated)
 
 
 def _keep(path: Path, missing: list[str]) -> tuple[dict[str, str], frozenset[str]]:
@@ -97,6 +97,9 @@ def _write(path: Path, kept: dict[str, str]) -> None:
 
 
 def _generate(name: str) -> str:
-    if name == "api_key":
-        return "sk_" + secrets.token_urlsafe(32)
-    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+    match name:
+        case "api_key":
+            return "sk_" + secrets.token_urlsafe(32)
+        case "webhook_secret":
+            return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+    return secrets.token_urlsafe(32)

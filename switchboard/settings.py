@@ -60,6 +60,7 @@ def _system_zone() -> ZoneInfo:
 
 
 Port = Annotated[int, Field(ge=1, le=65535)]
+LongSecret = Annotated[SecretStr, Field(min_length=16)]
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
 DayHours = Annotated[InstanceOf[Hours], BeforeValidator(_parse_hours), NoDecode]
@@ -126,7 +127,9 @@ class Settings(BaseSettings):
 
     api_key: SecretStr | None = None
     webhook_secret: SecretStr | None = None
+    dashboard_secret: LongSecret | None = None
     api_rate_per_minute: PositiveInt = 6000
+    scan_link_minutes: PositiveInt = 60
 
     redis_url: SecretStr | None = None
     key_prefix: str = "switchboard:"
@@ -251,6 +254,14 @@ class Settings(BaseSettings):
         }
         levels = {level: single[level].overrides().apply(preset[level]) for level in TrustLevel}
         return TrustTable(levels, self.warm_after_days * DAY_MS, self.hot_after_days * DAY_MS)
+
+    def defaults(self) -> dict[str, str]:
+        """The same variables as `effective` if none of them were set; those that follow another one follow it here."""
+        plain = type(self).model_construct(data_dir=self.data_dir, pacing_preset=self.pacing_preset)
+        return plain.effective() | {
+            "DATA_DIR": str(_absolute(Path("data"))),
+            "PACING_PRESET": str(type(self).model_fields["pacing_preset"].default),
+        }
 
     def effective(self) -> dict[str, str]:
         """Every variable with its value as text, in order, and nothing secret. Unset ones are empty."""

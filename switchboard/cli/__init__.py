@@ -3,7 +3,7 @@
 import typer
 
 import switchboard
-from switchboard.cli import config, demo, keys, proxies, run, sessions
+from switchboard.cli import config, demo, keys, opening, password, proxies, run, sessions
 
 
 def build() -> typer.Typer:
@@ -16,9 +16,11 @@ def build() -> typer.Typer:
     run.register(app)
     config.register(app)
     demo.register(app)
+    opening.register(app)
     app.add_typer(sessions.app, name="sessions")
     app.add_typer(proxies.app, name="proxies")
     app.add_typer(keys.app, name="keys")
+    app.add_typer(password.app, name="password")
     app.command("version")(version)
     return app
 

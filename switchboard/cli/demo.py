@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path("data") / "demo"
 _LOOK_S = 1.0
+_LINK_LOOKS = 120
 
 
 def register(app: typer.Typer) -> None:
@@ -94,15 +95,19 @@ async def _show(console: Console, stage: "Stage", scenario: "Scenario", playing:
     """In a terminal, all the time; elsewhere once, as soon as there is something to see."""
     with Live(console=console, refresh_per_second=4, auto_refresh=console.is_terminal) as live:
         told, tools = False, own_tools(stage.port)
+        looks, link = 0, ""
         while True:
             stage.check()
+            if looks % _LINK_LOOKS == 0:  # each is good for ten minutes, and the picture stays for longer
+                link = stage.link()
+            looks += 1
             _check_play(playing)
             sessions, figures = await _look(scenario)
             if console.is_terminal:
-                live.update(picture(stage.port, stage.key, sessions, figures, tools))
+                live.update(picture(link, stage.port, stage.key, sessions, figures, tools))
             elif not told and alive(sessions, figures):
                 told = True
-                console.print(picture(stage.port, stage.key, sessions, figures, tools))
+                console.print(picture(link, stage.port, stage.key, sessions, figures, tools))
             await asyncio.sleep(_LOOK_S)
 
 
@@ -163,11 +168,14 @@ def _settings_of_the_demo(port: int) -> list[str]:
 
 
 def picture(
-    port: int, key: str, sessions: list[dict[str, Any]], figures: dict[str, Any], tools: list[str]
+    link: str, port: int, key: str, sessions: list[dict[str, Any]], figures: dict[str, Any], tools: list[str]
 ) -> RenderableType:
     url = f"http://localhost:{port}"
     parts: list[RenderableType] = [
-        Text.assemble(("Switchboard demo", "bold"), "  on ", (url, "cyan"), "  (the API, to try out: ", f"{url}/docs)"),
+        Text.assemble(("Switchboard demo", "bold"), "  Open the dashboard, and link a phone of your own there:"),
+        Text(),
+        Text(f"  Open {link}", style="bold cyan", overflow="fold"),
+        Text("  (it signs in by itself, once, within 10 minutes)", style="dim"),
         Text(),
         Padding(
             show.sessions(sessions) if sessions else Spinner("dots", text=Text(" looking …")),
@@ -183,7 +191,7 @@ def picture(
         ),
         Text("Nothing leaves this machine, and the numbers are such that belong to nobody (555-01xx).", style="dim"),
         Text(),
-        Text("Look around, in another terminal:"),
+        Text(f"Look around by the API ({url}/docs), in another terminal:"),
         Text(f"  export KEY={key}", style="cyan", no_wrap=True),
         Text(f'  curl -s {url}/api/sessions -H "X-API-Key: $KEY"', style="cyan", no_wrap=True),
         Text(f'  curl -sN {url}/api/events -H "X-API-Key: $KEY"', style="cyan", no_wrap=True),

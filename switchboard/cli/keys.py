@@ -18,7 +18,7 @@ app = typer.Typer(help="API keys with scopes, sessions and a rate of their own."
 
 
 async def _with_store(ask: Callable[[Store], Awaitable[Answer]]) -> Answer:
-    from switchboard.runtime import opened_store
+    from switchboard.wiring import opened_store
 
     async with opened_store(load_settings()) as store:
         return await ask(store)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from switchboard.runners.base import RunnerUnavailable
 from switchboard.runners.process import ProcessRunner
-from switchboard.runtime import system_clock
 from switchboard.store.server import EmbeddedStore
+from switchboard.wiring import system_clock
 
 _LOOK_S = 0.1
 

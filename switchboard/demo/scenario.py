@@ -95,7 +95,12 @@ class Scenario:
             self.refused += 1
 
     async def _linked(self) -> list[str]:
-        return [session["sessionId"] for session in await self.sessions() if session["status"] == "connected"]
+        """The shops' own: whoever links one more while looking around writes with it themselves."""
+        return [
+            session["sessionId"]
+            for session in await self.sessions()
+            if session["status"] == "connected" and session["phone"] in SHOPS
+        ]
 
     # --- what can be seen ---
 

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 
+from switchboard.demo.phone import CONTROL_PORT, DemoPhone
 from switchboard.runtime import run
 from switchboard.settings import load_settings
 
@@ -22,4 +23,4 @@ def _end_with_the_demo() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_the_demo, daemon=True).start()
-    run(load_settings(env_file=None), _PARTS)
+    run(load_settings(env_file=None), _PARTS, DemoPhone(int(os.environ[CONTROL_PORT])))

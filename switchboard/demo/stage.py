@@ -19,8 +19,11 @@ from pathlib import Path
 
 import httpx
 
+from switchboard.dashboard.one_time_links import one_time_url
 from switchboard.demo.leftovers import LeftoversStay, end_leftovers
+from switchboard.demo.phone import CONTROL_PORT
 from switchboard.demo.simulator import Simulator
+from switchboard.wiring import system_clock
 
 PROXIES = 3
 _MARK = ".demo"
@@ -117,17 +120,22 @@ async def _end_leftovers(folder: Path) -> None:
 
 @dataclass(slots=True)
 class Stage:
-    """All of it, running. `key` opens the API."""
+    """All of it, running. `key` opens the API, and `secret` makes links that open the dashboard."""
 
     folder: Path
     port: int
     simulator: Simulator
     key: str = field(repr=False)
+    secret: str = field(repr=False)
     _server: subprocess.Popen[bytes]
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def link(self) -> str:
+        """A new one that signs in by itself, once."""
+        return one_time_url(f"http://localhost:{self.port}", self.secret, system_clock())
 
     def check(self) -> None:
         """Raise if a part of it ended."""
@@ -147,8 +155,8 @@ async def opened(folder: Path, port: int) -> AsyncIterator[Stage]:
         server = _spawn(folder, _environment(folder, port, simulator))
         try:
             await _answers(server, port, folder)
-            key = str(json.loads((folder / "secrets.json").read_text("utf-8"))["api_key"])
-            yield Stage(folder, port, simulator, key, server)
+            kept = json.loads((folder / "secrets.json").read_text("utf-8"))
+            yield Stage(folder, port, simulator, str(kept["api_key"]), str(kept["dashboard_secret"]), server)
         finally:
             await _end(server, folder)
     finally:
@@ -177,6 +185,7 @@ def _environment(folder: Path, port: int, simulator: Simulator) -> Mapping[str, 
         "DATA_DIR": str(folder),
         "ORCH_PORT": str(port),
         "NODE_EXTRA_CA_CERTS": str(simulator.ready.ca),
+        CONTROL_PORT: str(simulator.ready.control),
     }
     return passed_on | SETTINGS | proxies | own
 

@@ -36,6 +36,8 @@ def create_app(store: Store, parts: Sequence[str], routers: Routers) -> FastAPI:
     # Side by side, the busiest first: a router within a router is one more search for every request.
     for router in (*routers, _health(store, parts)):
         app.router.routes.extend(router.routes)
+        if router.default != router.not_found:  # it has something to say where nothing is
+            app.router.default = router.default
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 

@@ -69,19 +69,24 @@ class Guard:
         secret = _presented(request)
         if hmac.compare_digest(digest(secret), self._own):
             return Caller(self._owner)
-        key = await self._find(secret)
+        key = await self._remembered(digest(secret))
         if key is None:
             raise Unauthorized("This API key is not known here.")
         if scope not in key.scopes and "admin" not in key.scopes:
             raise Forbidden(f"This key lacks the scope '{scope}'.", scope=scope)
         return Caller(key)
 
-    async def _find(self, secret: str) -> ApiKey | None:
-        fingerprint = digest(secret)
+    async def key_of(self, fingerprint: str) -> ApiKey | None:
+        """The key whose secret has this digest, as of this moment; None when there is none, or no longer."""
+        if hmac.compare_digest(fingerprint, self._own):
+            return self._owner
+        return await self._store.api_keys.find(fingerprint)
+
+    async def _remembered(self, fingerprint: str) -> ApiKey | None:
         seen = self._seen.get(fingerprint)
         if seen and time.monotonic() - seen[0] < _REMEMBERED_S:
             return seen[1]
-        key = await self._store.api_keys.find(secret)
+        key = await self._store.api_keys.find(fingerprint)
         if key:
             self._seen[fingerprint] = (time.monotonic(), key)
         else:

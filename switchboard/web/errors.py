@@ -38,6 +38,8 @@ STATUS: Mapping[type[SwitchboardError], int] = {
     errors.TooManySessions: 409,
     errors.NoProxyAvailable: 409,
     errors.ProxyInUse: 409,
+    errors.ScanLinkInvalid: 404,
+    errors.ScanLinkExpired: 410,
     errors.StoreUnavailable: 503,
 }
 
@@ -46,10 +48,10 @@ STORE_RETRY_S = 2
 
 def error_response(error: SwitchboardError) -> JSONResponse:
     body = {"error": error.code, "message": error.message, **error.details}
-    return JSONResponse(body, STATUS[type(error)], headers=_headers(error))
+    return JSONResponse(body, STATUS[type(error)], headers=error_headers(error))
 
 
-def _headers(error: SwitchboardError) -> dict[str, str]:
+def error_headers(error: SwitchboardError) -> dict[str, str]:
     match error:
         case errors.RateLimited():
             return {"Retry-After": str(error.details["retryAfter"])}
@@ -148,6 +150,8 @@ def _example(kind: type[SwitchboardError]) -> dict[str, Any]:
             "No proxy has room: 8 of 8 places are taken. Add a proxy, or delete a session.", reason="pool_full"
         ),
         errors.ProxyInUse: errors.ProxyInUse("proxy_1", ["worker_1"]),
+        errors.ScanLinkInvalid: errors.ScanLinkInvalid(),
+        errors.ScanLinkExpired: errors.ScanLinkExpired(),
         errors.StoreUnavailable: errors.StoreUnavailable(),
     }
     sample = samples.get(kind) or kind("Send your key in the X-API-Key header.")

@@ -1,6 +1,7 @@
 """The demo as a person starts it: life within a minute, and nothing left of it at the end."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -97,6 +98,25 @@ def test_the_demo_comes_to_life_and_leaves_nothing_behind(demo: Demo) -> None:
     assert not demo.family()
     assert (demo.folder / "data" / "secrets.json").read_text() == "the real ones"
     assert {entry.name for entry in (demo.folder / "data").iterdir()} == {"demo", "secrets.json"}
+
+
+def test_a_visitor_links_an_account_without_a_phone_and_without_a_password(demo: Demo) -> None:
+    demo.comes_to_life()
+    [link] = re.findall(rf"Open (http://localhost:{demo.port}/open/\S+)", demo.shown)
+    with httpx.Client(base_url=f"http://localhost:{demo.port}", trust_env=False, timeout=20) as browser:
+        here = {"Origin": f"http://localhost:{demo.port}"}
+        assert browser.post(link, headers=here).headers["location"] == "/"
+        page = browser.get("/sessions/new", headers={"Accept": "text/html", "Accept-Language": "en"}).text
+        [csrf] = re.findall(r'"X-CSRF-Token": "([^"]+)"', page)
+        made = browser.post("/sessions", data={"csrf": csrf}, headers=here).headers["location"]
+        demo.waits_for(lambda: 'class="qr" role="img"' in browser.get(made).text, 30)
+        scan = made.replace("/link", "/demo-scan")
+        demo.waits_for(lambda: browser.post(scan, data={"csrf": csrf}, headers=here).status_code == 303, 30)
+        demo.waits_for(lambda: "done-mark" in browser.get(made).text, 30)
+        assert "+1 212-555-0100" in browser.get(made).text
+    kept = (demo.folder / "data" / "demo" / "switchboard.log").read_text()
+    assert link.rpartition("/")[2] not in kept
+    assert "/open/" not in kept, "what signs in is not logged"
 
 
 def test_a_demo_that_is_killed_takes_everything_with_it(demo: Demo) -> None:

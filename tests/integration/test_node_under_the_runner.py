@@ -9,7 +9,7 @@ import pytest
 from switchboard.runners.node import V8_FLAGS, Node
 from switchboard.runners.process import ProcessRunner
 from switchboard.runners.spec import WorkerSpec
-from switchboard.runtime import system_clock
+from switchboard.wiring import system_clock
 from tests.support.node_build import require_node
 from tests.support.serving import until
 

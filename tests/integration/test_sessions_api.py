@@ -383,6 +383,8 @@ async def test_keys_do_what_their_scope_and_sessions_allow(board: Board) -> None
         (bound, "DELETE", f"{SESSIONS}/{other}"),
         (bound, "GET", "/api/proxies"),
         (bound, "GET", "/api/inventory"),
+        (bound, "GET", "/api/fleet"),
+        (sender, "GET", "/api/fleet"),
         (bound, "DELETE", "/api/proxies/proxy_1"),
     ]:
         refused(await board.ask(method, path, key=key), 403, "FORBIDDEN")

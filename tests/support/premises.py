@@ -60,8 +60,8 @@ class Premises(ABC):
         self._socket = EmbeddedStore(folder / "data").url.removeprefix("unix://")
         self.store = redis.Redis(unix_socket_path=self._socket, decode_responses=True)
         headers = {"X-API-Key": API_KEY}
-        url = f"http://127.0.0.1:{self.port}"
-        self._http = httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=30)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, trust_env=False, timeout=30)
 
     # --- the program ---
 

@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 
 from switchboard.cli import build
 from switchboard.cli.demo import alive, own_tools, picture
+from switchboard.dashboard.services import PhoneRefused
+from switchboard.demo.phone import NUMBERS, newcomer
 from switchboard.demo.scenario import CUSTOMERS, SHOPS, letters
 from switchboard.demo.simulator import Ready, Simulator
 from switchboard.demo.stage import DemoFailed, check_port, own_folder
@@ -39,7 +41,7 @@ SESSION: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("number", [*SHOPS, *CUSTOMERS[::97]])
+@pytest.mark.parametrize("number", [*SHOPS, *CUSTOMERS[::97], *NUMBERS[::13]])
 def test_everyone_in_the_demo_has_a_number_that_is_kept_for_fiction(number: str) -> None:
     assert number[4:9] == "55501"
     assert len(number) == 11
@@ -49,6 +51,18 @@ def test_everyone_in_the_demo_has_a_number_that_is_kept_for_fiction(number: str)
 
 def test_nobody_is_both_a_shop_and_a_customer() -> None:
     assert not set(SHOPS) & set(CUSTOMERS)
+    assert not set(NUMBERS) & {*SHOPS, *CUSTOMERS}
+
+
+def test_each_phone_that_scans_for_a_visitor_is_a_new_persons() -> None:
+    known: set[str] = set(SHOPS)
+    for _ in NUMBERS:
+        number, name = newcomer(known)
+        assert number not in known
+        assert name
+        known.add(number)
+    with pytest.raises(PhoneRefused):
+        newcomer(known)
 
 
 def test_everyone_gets_one_letter_before_anyone_gets_a_second() -> None:
@@ -118,10 +132,12 @@ def test_there_is_life_once_all_are_linked_and_something_arrived() -> None:
 
 def test_the_picture_says_where_to_look_and_what_is_simulated() -> None:
     screen = io.StringIO()
-    shown = picture(3100, "sk_x", [SESSION], {"sent": 12, "delivered": 11, "read": 4, "queueSize": 2}, ["look"])
+    link = "http://localhost:3100/open/68000000deadbeef." + "x" * 22
+    shown = picture(link, 3100, "sk_x", [SESSION], {"sent": 12, "delivered": 11, "read": 4, "queueSize": 2}, ["look"])
     Console(width=200, file=screen).print(shown)
     words = screen.getvalue()
-    assert "http://localhost:3100" in words
+    assert words.index(f"Open {link}\n") < words.index("Corner Bakery"), "first of all"
+    assert "http://localhost:3100/docs" in words
     assert "export KEY=sk_x" in words
     assert "Corner Bakery" in words
     assert "12 sent, 11 delivered, 4 read, 2 waiting" in words

@@ -3,8 +3,10 @@
 import base64
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from stat import S_IMODE
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -13,21 +15,17 @@ from switchboard.secrets import ensure_secrets
 from switchboard.settings import Settings, SettingsError
 
 
-def settings_in(folder: Path, *, api_key: str | None = None, webhook_secret: str | None = None) -> Settings:
-    return Settings(
-        _env_file=None,
-        data_dir=folder,
-        api_key=SecretStr(api_key) if api_key else None,
-        webhook_secret=SecretStr(webhook_secret) if webhook_secret else None,
-    )
+def settings_in(folder: Path, **given: str) -> Settings:
+    secrets: dict[str, Any] = {name: SecretStr(value) for name, value in given.items()}
+    return Settings(_env_file=None, data_dir=folder, **secrets)
 
 
 def test_missing_secrets_are_made_at_the_first_start_and_read_back_later(tmp_path: Path) -> None:
     first = ensure_secrets(settings_in(tmp_path / "data"))
     again = ensure_secrets(settings_in(tmp_path / "data"))
-    assert first.generated == {"api_key", "webhook_secret"}
+    assert first.generated == {"api_key", "webhook_secret", "dashboard_secret"}
     assert again.generated == frozenset()
-    assert (again.api_key, again.webhook_secret) == (first.api_key, first.webhook_secret)
+    assert replace(again, generated=first.generated) == first
 
 
 def test_made_secrets_are_long_and_differ_between_installations(tmp_path: Path) -> None:
@@ -55,17 +53,27 @@ def test_a_file_that_others_can_read_is_closed_to_them(tmp_path: Path) -> None:
 
 
 def test_given_secrets_win_and_are_not_written(tmp_path: Path) -> None:
-    given = ensure_secrets(settings_in(tmp_path, api_key="mine", webhook_secret="whsec_bWluZQ=="))
-    assert (given.api_key, given.webhook_secret) == ("mine", "whsec_bWluZQ==")
+    mine = {"api_key": "mine", "webhook_secret": "whsec_bWluZQ==", "dashboard_secret": "mine, and long enough"}
+    given = ensure_secrets(settings_in(tmp_path, **mine))
+    assert {name: getattr(given, name) for name in mine} == mine
     assert given.generated == frozenset()
     assert not (tmp_path / "secrets.json").exists()
 
 
 def test_only_the_missing_one_is_made(tmp_path: Path) -> None:
-    known = ensure_secrets(settings_in(tmp_path, api_key="mine"))
+    known = ensure_secrets(settings_in(tmp_path, api_key="mine", dashboard_secret="mine, and long enough"))
     assert known.api_key == "mine"
     assert known.generated == {"webhook_secret"}
     assert json.loads((tmp_path / "secrets.json").read_text()) == {"webhook_secret": known.webhook_secret}
+
+
+def test_an_installation_from_before_gets_the_one_that_is_new(tmp_path: Path) -> None:
+    before = {"api_key": "sk_kept", "webhook_secret": "whsec_a2VwdA=="}
+    (tmp_path / "secrets.json").write_text(json.dumps(before))
+    known = ensure_secrets(settings_in(tmp_path))
+    assert known.generated == {"dashboard_secret"}
+    assert len(known.dashboard_secret) >= 43
+    assert json.loads((tmp_path / "secrets.json").read_text()) == before | {"dashboard_secret": known.dashboard_secret}
 
 
 def test_a_secret_no_longer_given_is_made_beside_the_kept_one(tmp_path: Path) -> None:
@@ -102,3 +110,4 @@ def test_printing_them_shows_nothing(tmp_path: Path) -> None:
     known = ensure_secrets(settings_in(tmp_path))
     assert known.api_key not in repr(known)
     assert known.webhook_secret not in repr(known)
+    assert known.dashboard_secret not in repr(known)

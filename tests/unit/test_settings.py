@@ -41,6 +41,7 @@ def test_nothing_set_gives_the_documented_defaults(tmp_path: Path) -> None:
     assert figures == {
         "max_backups": 7,
         "api_rate_per_minute": 6000,
+        "scan_link_minutes": 60,
         "key_prefix": "switchboard:",
         "store_fsync": "always",
         "orch_host": "127.0.0.1",
@@ -91,6 +92,7 @@ def test_no_secret_has_a_default() -> None:
     settings = load_settings()
     assert settings.api_key is None
     assert settings.webhook_secret is None
+    assert settings.dashboard_secret is None
     assert settings.redis_url is None
 
 
@@ -217,11 +219,19 @@ def test_the_store_address_is_shown_without_credentials(url: str, shown: str, mo
     assert with_environment(monkeypatch, REDIS_URL=url).effective()["REDIS_URL"] == shown
 
 
+def test_a_dashboard_secret_that_could_be_guessed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = error_of(monkeypatch, DASHBOARD_SECRET="hunter2")
+    assert told.startswith("DASHBOARD_SECRET: ")
+    assert "16" in told
+    assert "hunter2" not in told
+
+
 def test_effective_settings_hide_every_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = with_environment(
         monkeypatch,
         API_KEY="hunter2://x",
         WEBHOOK_SECRET="hunter2",
+        DASHBOARD_SECRET="hunter2 hunter2 hunter2",
         PROXY_URL_1="socks5h://u:hunter2@proxy:1080",
         PACE__COLD__DAILY="7",
     )

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switchboard.domain.hours import Hours
-from switchboard.domain.trust import CONSERVATIVE, PRESETS, STANDARD, Limits, Overrides, TrustLevel, TrustTable
+from switchboard.domain.trust import (
+    CONSERVATIVE,
+    PRESETS,
+    STANDARD,
+    Limits,
+    Overrides,
+    TrustLevel,
+    TrustTable,
+    bolder,
+)
 
 COLD, WARM, HOT = TrustLevel.COLD, TrustLevel.WARM, TrustLevel.HOT
 DAY = 24 * 60 * 60 * 1000
@@ -116,3 +125,36 @@ def test_a_delay_is_never_negative() -> None:
 def test_midnight_to_midnight_means_always() -> None:
     assert Overrides(hours=Hours.parse("00:00-24:00")).apply(STANDARD[COLD]).hours.always
     assert not any(limits.hours.always for limits in STANDARD.values())
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("level", TrustLevel)
+def test_a_levels_limits_can_be_set_by_hand_for_any_other(preset: str, level: TrustLevel) -> None:
+    wanted = PRESETS[preset][level]
+    for limits in (*STANDARD.values(), *CONSERVATIVE.values()):
+        made = Overrides.of(wanted).apply(limits)
+        assert (made.daily, made.per_minute, made.hours) == (wanted.daily, wanted.per_minute, wanted.hours)
+        assert made.delay_range == wanted.delay_range
+
+
+@pytest.mark.parametrize(
+    ("overrides", "figures"),
+    [
+        (Overrides(), ()),
+        (Overrides(daily=21), ("daily",)),
+        (Overrides(per_minute=6), ("per_minute",)),
+        (Overrides(base_delay_ms=4_999, jitter_ms=0), ("delay",)),
+        (Overrides(base_delay_ms=4_999), ()),  # most pauses are longer than the shortest of the table
+        (Overrides(hours=Hours.parse("08:59-20:00")), ("hours",)),
+        (Overrides(hours=Hours.parse("20:00-10:00")), ("hours",)),
+        (Overrides(20, 5, 5_000, 3_000, Hours.parse("09:00-21:00")), ()),
+        (Overrides(1, 1, 9_000, 0, Hours.parse("10:00-11:00")), ()),
+    ],
+)
+def test_what_is_bolder_than_the_table(overrides: Overrides, figures: tuple[str, ...]) -> None:
+    assert bolder(overrides.apply(STANDARD[COLD]), STANDARD[COLD]) == figures
+
+
+@pytest.mark.parametrize("level", TrustLevel)
+def test_the_conservative_preset_is_not_bolder(level: TrustLevel) -> None:
+    assert bolder(CONSERVATIVE[level], STANDARD[level]) == ()

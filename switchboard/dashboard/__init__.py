@@ -1,0 +1,1 @@
+"""The web pages for the people who run Switchboard: what happens, and the few things to decide."""

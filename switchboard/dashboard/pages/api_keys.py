@@ -1,0 +1,44 @@
+"""API keys: make one, whose secret is shown once, and revoke one. The list is part of the settings."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Path, Request, Response
+
+from switchboard.dashboard import new_keys
+from switchboard.dashboard.gate import Gate
+from switchboard.dashboard.pages.settings import HERE, SettingsPage
+from switchboard.dashboard.rendering import Pages
+from switchboard.dashboard.services import Services
+from switchboard.domain.errors import NotFound
+from switchboard.store.api_keys import SCOPES
+
+Short = Annotated[str, Form(max_length=200)]
+Names = Annotated[str, Form(max_length=10_000)]
+Scopes = Annotated[list[str], Form(default_factory=list, max_length=len(SCOPES))]
+KeyId = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
+
+
+def api_key_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
+    router = APIRouter(route_class=gate.route(), include_in_schema=False)
+    page = SettingsPage(pages, services)
+
+    @router.post(f"{HERE}/keys")
+    async def create(
+        request: Request, scopes: Scopes, name: Short = "", sessions: Names = "", rate: Short = ""
+    ) -> Response:
+        draft = new_keys.read(name, scopes, sessions, rate)
+        if faults := draft.faults(await services.store.sessions.ids()):
+            return await page.show(request, faults, draft)
+        key, secret = await services.store.api_keys.create(
+            draft.name, frozenset(draft.scopes), frozenset(draft.sessions), int(draft.rate)
+        )
+        # Not by a redirect: the secret is in this one answer and nowhere else.
+        return pages.show(request, "settings/key.html", key=key, secret=secret)
+
+    @router.post(f"{HERE}/keys/{{key}}/revoke")
+    async def revoke(request: Request, key: KeyId) -> Response:
+        if not await services.store.api_keys.revoke(key):
+            raise NotFound(f"There is no key '{key}'.")
+        return pages.done(request, "settings.revoked", then=HERE, id=key)
+
+    return router

@@ -1,0 +1,1 @@
+"""A package, so that pytest closes the browser when it leaves this folder."""

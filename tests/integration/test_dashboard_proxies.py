@@ -1,0 +1,110 @@
+"""The page of the pool: what it shows of proxies, and what can be done with them there."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from switchboard.domain.proxies import ProxyUrl
+from tests.support.board import Board, opened_board
+from tests.support.dashboard import Desk, opened_desk
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
+    async with opened_board(valkey_url, prefix, tmp_path) as board:
+        yield board
+
+
+@pytest.fixture
+async def desk(board: Board) -> AsyncIterator[Desk]:
+    async with opened_desk(board) as desk:
+        yield desk
+
+
+async def test_an_empty_pool_says_what_to_do(desk: Desk) -> None:
+    page = await desk.page("/proxies")
+    assert "No proxies yet" in page.text
+    assert "Add the first one below" in page.text
+
+
+async def test_who_is_on_which_and_how_many_places_are_left(board: Board, desk: Desk) -> None:
+    proxy = await board.proxy()
+    session = await board.provision()
+    page = await desk.page("/proxies")
+    assert proxy in page.text
+    assert f"/sessions/{session}" in page.links
+    assert "1 / 4" in page.text
+
+
+async def test_one_that_is_added_is_tried_at_once(board: Board, desk: Desk) -> None:
+    _, url = await board.socks5()
+    added = await desk.press("/proxies", url=f" {url} ")
+    assert added.response.headers["hx-redirect"] == "/proxies"
+    page = await desk.page("/proxies")
+    assert "proxy_1 is in the pool and works." in page.text
+    assert "is in the pool" not in (await desk.page("/proxies")).text, "it is said once"
+
+
+async def test_one_that_does_not_work_is_added_and_said_to_be_broken(desk: Desk) -> None:
+    await desk.press("/proxies", url="socks5h://user:word@127.0.0.1:1")
+    page = await desk.page("/proxies")
+    assert "does not work right now" in page.text
+    assert "can't be reached" in page.text
+
+
+@pytest.mark.parametrize("url", ["", "http://a:b@127.0.0.1:1", "socks5://a:b@127.0.0.1:1", "nonsense"])
+async def test_a_bad_address_is_refused_and_not_repeated(desk: Desk, url: str) -> None:
+    refused = await desk.press("/proxies", url=url, status=400)
+    assert refused.response.headers["hx-retarget"] == "#toasts"
+    assert "127.0.0.1" not in refused.text
+
+
+async def test_trying_one_now_says_what_was_found(board: Board, desk: Desk) -> None:
+    proxy = await board.proxy()
+    assert f"{proxy} works" in (await desk.press(f"/proxies/{proxy}/probe")).text
+    board.socks[proxy].password = "another"
+    assert f"{proxy} does not work" in (await desk.press(f"/proxies/{proxy}/probe")).text
+
+
+async def test_a_removed_one_is_gone(board: Board, desk: Desk) -> None:
+    proxy = await board.proxy()
+    await board.provision()
+    await desk.press(f"/proxies/{proxy}/remove", force="true")
+    assert "No proxies yet" in (await desk.page("/proxies")).text
+
+
+@pytest.mark.parametrize("name", ["proxy_9", "..", "proxy_1:x", "%2e%2e"])
+async def test_one_that_is_not_there(desk: Desk, name: str) -> None:
+    await desk.press(f"/proxies/{name}/probe", status=404)
+
+
+async def test_a_large_pool_is_shown_page_by_page_what_is_broken_first(board: Board, desk: Desk) -> None:
+    for n in range(60):
+        await board.store.proxies.add(ProxyUrl.parse(f"socks5h://u:p@198.51.100.7:{n + 1}"), "api", board.now)
+    await board.store.proxies.mark("proxy_58", ok=False, reason="timeout", now=board.now)
+    first = await desk.page("/proxies")
+    rows = [given["id"] for given in first.attributes if (given.get("id") or "").startswith("proxy_")]
+    assert rows == ["proxy_58", *(f"proxy_{n}" for n in range(1, 50))]
+    [further] = [link for link in first.links if "cursor" in link]
+    second = await desk.page(further)
+    rest = [given["id"] for given in second.attributes if (given.get("id") or "").startswith("proxy_")]
+    assert rest == [f"proxy_{n}" for n in range(50, 61) if n != 58]
+    assert "/proxies" in second.links
+
+
+async def test_sessions_without_a_proxy_are_said_loudly(board: Board) -> None:
+    async with opened_desk(board, allow_direct=True) as desk:
+        await board.orchestrator.care.count()
+        assert "Sessions connect without a proxy." in (await desk.page("/settings")).text
+        await board.proxy()
+        assert "Sessions connect without a proxy." not in (await desk.page("/settings")).text
+
+
+async def test_in_hebrew(board: Board, desk: Desk) -> None:
+    await board.proxy()
+    page = await desk.page("/proxies", language="he-IL,he;q=0.9,en;q=0.8")
+    assert 'dir="rtl"' in page.html
+    assert "מקומות פנויים" in page.text

@@ -1,0 +1,51 @@
+"""The steps of a message's way, as they are marked for each status."""
+
+from typing import Any
+
+import pytest
+
+from switchboard.dashboard.timeline import Mark, Step, timeline
+from switchboard.domain.messages import Message, Place, Status
+
+
+def message(status: Status, **facts: Any) -> Message:
+    return Message("m", "972509876543", "hello", status, Place.DONE, 1, 100, **facts)
+
+
+def marks(steps: list[Step]) -> str:
+    """One letter each: done, current, future, ended."""
+    return "".join(step.mark[0] for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("status", "marked"),
+    [
+        (Status.QUEUED, "dcfff"),
+        (Status.FAILED, "dcfff"),
+        (Status.SENDING, "ddcff"),
+        (Status.SENT, "dddcf"),
+        (Status.DELIVERED, "ddddc"),
+        (Status.READ, "ddddd"),
+        (Status.CANCELLED, "de"),
+        (Status.DEAD, "de"),
+        (Status.UNCONFIRMED, "de"),
+    ],
+)
+def test_what_is_behind_it_and_what_it_waits_for(status: Status, marked: str) -> None:
+    assert marks(timeline(message(status))) == marked
+
+
+def test_a_moment_to_wait_for_is_a_step_of_its_own() -> None:
+    assert marks(timeline(message(Status.SCHEDULED, scheduled_for=500))) == "dcffff"
+    assert marks(timeline(message(Status.QUEUED, scheduled_for=500))) == "ddcfff"
+    assert timeline(message(Status.SCHEDULED, scheduled_for=500))[1] == Step("scheduled", Mark.CURRENT, 500)
+
+
+def test_one_that_ended_after_an_attempt_was_handed_over() -> None:
+    steps = timeline(message(Status.DEAD, attempts=3, handed_at=700))
+    assert steps == [Step("accepted", Mark.DONE, 100), Step("handed_over", Mark.DONE, 700), Step("dead", Mark.ENDED)]
+
+
+def test_a_step_that_is_not_done_has_no_moment() -> None:
+    """Of an attempt that failed: it is to be handed over anew."""
+    assert timeline(message(Status.FAILED, handed_at=700))[1] == Step("handed_over", Mark.CURRENT)
