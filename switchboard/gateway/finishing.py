@@ -23,11 +23,10 @@ async def expected_end(store: Store, policy: Policy, batch: Batch, now: int) -> 
         account = (await store.accounts.look(phone=batch.account, now=now)).account
     except SessionNotFound:
         return None  # its number was deleted since
-    # Those that are due are in the account's queue already, and counted there.
+    # Those that are due are in the account's queue, unless they are just about to be put there, or found no room.
     not_due = min(batch.waiting, batch.total - _due(batch, now))
-    return _end(
-        policy, account, account.waiting + not_due, batch.created_at + _last_due(batch.spread_ms, batch.total), now
-    )
+    ahead = max(account.waiting + not_due, batch.waiting)
+    return _end(policy, account, ahead, batch.created_at + _last_due(batch.spread_ms, batch.total), now)
 
 
 def _end(policy: Policy, account: Account, ahead: int, last_due: int, now: int) -> str | None:

@@ -51,8 +51,8 @@ async def test_a_file_is_seen_before_it_is_sent_then_progresses_and_is_cancelled
         await expect(composed).to_contain_text("Hello <b>Bob</b>")
         await expect(composed).to_contain_text("1 row can't be sent")
         await expect(composed).to_contain_text("not a number")
-        await page.get_by_label("Spread over (minutes)").fill("0.5")
-        await expect(composed).to_contain_text("One message every 4 sec")
+        await page.get_by_label("Spread over (minutes)").fill("0.4")
+        await expect(composed).to_contain_text("One message every 3 seconds.")
 
         visit.problems.expect("400 POST /batches")  # nobody agreed yet to leave the bad row out
         await page.get_by_role("button", name="Queue 8 messages").click()

@@ -352,10 +352,17 @@ async def test_the_list_is_newest_first_and_goes_on(board: Board, driver: Driver
 
 
 async def test_when_the_rest_leaves(board: Board, driver: Driver, desk: Desk) -> None:
-    batch = batch_of(await queue(desk, spread="60"))
-    assert "Done about 9 Jun, 12:40." in (await desk.page(f"/batches/{batch}")).text
+    spread = batch_of(await queue(desk, spread="60"))
+    assert "Done about 9 Jun, 12:40." in (await desk.page(f"/batches/{spread}")).text
+    await driver.store.accounts.override(PHONE, replace(UNHURRIED, base_delay_ms=1_800_000), None, driver.now)
+    assert "Done about 9 Jun, 13:00." in (await desk.page(f"/batches/{spread}")).text, "its three, half an hour apart"
+    for _ in range(4):
+        await driver.send()
+    await driver.confirm((await driver.attempt()).message_id)
+    # Of its own one waits behind three or before them, and two are still to come: six from half past twelve on.
+    assert "Done about 9 Jun, 15:00." in (await desk.page(f"/batches/{spread}")).text
     await driver.store.accounts.pause(PHONE, None, driver.now)
-    assert "can't send right now" in (await desk.page(f"/batches/{batch}")).text
+    assert "can't send right now" in (await desk.page(f"/batches/{spread}")).text
 
 
 async def test_one_whose_number_is_gone_is_still_shown(board: Board, driver: Driver, desk: Desk) -> None:

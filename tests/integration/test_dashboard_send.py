@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from switchboard.domain.messages import Status
+from switchboard.domain.sessions import State
+from switchboard.store.sessions import With
 from tests.support.board import Board, opened_board
 from tests.support.dashboard import Desk, Shown, opened_desk
 from tests.support.driver import UNHURRIED, Driver
@@ -73,8 +75,11 @@ async def test_senders_are_listed_with_what_is_left_of_their_day(driver: Driver,
 
 async def test_one_that_was_never_linked_or_is_logged_out_is_no_sender(driver: Driver, desk: Desk) -> None:
     await driver.store.sessions.register("unlinked", driver.now)
+    await driver.link("gone", OTHER)
+    await driver.store.sessions.turn("gone", State.LOGGED_OUT, "logged_out", driver.now, {With.DETACH, With.UNLINK})
     page = await desk.page("/send")
     assert "unlinked" not in page.html
+    assert "gone" not in [one["value"] for one in options(page)]
 
 
 async def test_a_link_to_one_that_can_not_send_chooses_no_other_instead(driver: Driver, desk: Desk) -> None:

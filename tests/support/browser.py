@@ -25,8 +25,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 LOCALES: Mapping[Language, str] = {"en": "en-US", "he": "he-IL"}
 SIZES: Mapping[Device, tuple[int, int]] = {"desktop": (1280, 800), "phone": (390, 844)}
 PATIENCE_MS = 10_000
-# The browser's and htmx's words for an answer that is noted by itself.
-_SAID_TWICE = ("Failed to load resource", "Response Status Error Code")
+# The browser's and htmx's words for an answer, or for none, that is noted by itself.
+_SAID_TWICE = ("Failed to load resource", "Response Status Error Code", "htmx:sendError", "htmx:afterRequest")
 _GIVEN_UP = "net::ERR_ABORTED"  # by the page: it was left while something was still on its way
 
 

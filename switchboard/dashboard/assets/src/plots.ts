@@ -59,7 +59,8 @@ class Plots {
 
   #drawNew(figure: HTMLElement, plot: Plot, text: string): void {
     const holder = newHolder()
-    figure.append(holder)
+    // Its table comes after it.
+    figure.insertBefore(holder, figure.querySelector(':scope > details'))
     const current = () => this.#drawings.get(figure)?.plot ?? plot
     const zone = plot.zone ?? timeZone()
     const kit = { draw: this.#draw, words: plotWords(plot, language(), zone), ink: inkOf(holder), zone }
