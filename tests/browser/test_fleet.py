@@ -13,6 +13,7 @@ from tests.support.watching import codes, link_all
 
 pytestmark = pytest.mark.anyio
 
+
 @pytest.fixture(scope="module")
 async def installation() -> AsyncIterator[RealInstallation]:
     """With two numbers, each on a proxy of its own."""

@@ -21,7 +21,12 @@ _STATES = {
     "passkey_required": 1,
 }  # fmt: skip
 _LINKED = ("connected", "disconnected", "failed", "stopped")
-_REASONS = {"disconnected": "proxy_error", "failed": "crash_loop", "stopped": "by_request", "logged_out": "by_phone"}
+_REASONS = {
+    "disconnected": "proxy_error",
+    "failed": "crash_loop:worker_exited:1",
+    "stopped": "by_request",
+    "logged_out": "logged_out",
+}
 
 
 @dataclass(frozen=True, slots=True)

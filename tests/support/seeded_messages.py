@@ -20,10 +20,10 @@ _STATUSES = {
 }  # fmt: skip
 _WAITING = ("queued", "scheduled", "failed")
 _ERRORS = {
-    "dead": "the recipient has no WhatsApp",
-    "unconfirmed": "the connection ended before WhatsApp answered",
-    "failed": "the connection ended before the message left",
-    "cancelled": "cancelled by request",
+    "dead": "not_on_whatsapp",
+    "unconfirmed": "no_server_ack",
+    "failed": "connection_lost",
+    "cancelled": "cancelled",
 }
 Row = dict[str, str | int]
 
