@@ -19,7 +19,7 @@ from bench.plots import draw
 from switchboard.runtime import collect_rarely
 
 RESULTS = Path(__file__).parent / "results"
-SUITES = ("send", "batch", "handover", "release", "workers", "whatsapp")
+SUITES = ("send", "batch", "handover", "release", "workers", "whatsapp", "pages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ BARS = (
     Bar("claim_p99_ms", "a message reaches one of 500 waiting workers, p99, ms", 50, least=False),
     Bar("ping_to_noop", "PINGs beside a no-op endpoint of the same server", 0.2, least=True),
     Bar("cycles_to_evalsha", "full cycles beside bare EVALSHA round trips", 0.2, least=True),
+    Bar("page_slowest_p50_ms", "the slowest page with 1,000 sessions and 100,000 messages, p50, ms", 500, least=False),
+    Bar("page_largest_kb", "the largest of those pages, KB", 250, least=False),
     Bar("worker_to_bare_pss", "memory (PSS) of an idle worker beside the library's bare script", 1.15, least=False),
 )
 

@@ -37,22 +37,19 @@ def _pages(program: SeededProgram) -> dict[str, str]:
 
 
 async def measure() -> dict[str, float]:
-    async with seeded_program(*FEW) as few, seeded_program(*MANY) as many:
-        async with _signed_in(few) as small, _signed_in(many) as large:
-            results: dict[str, float] = {}
-            for name, (of_few, of_many) in _both(_pages(few), _pages(many)).items():
-                results |= await _compare(name, small, of_few, large, of_many)
+    results: dict[str, float] = {}
+    async with (
+        seeded_program(*FEW) as few,
+        seeded_program(*MANY) as many,
+        _Visit(few.url) as small,
+        _Visit(many.url) as large,
+    ):
+        of_few = _pages(few)
+        for name, of_many in _pages(many).items():
+            results |= await _compare(name, small, of_few[name], large, of_many)
     results["page_slowest_p50_ms"] = max(value for name, value in results.items() if name.endswith("_p50_ms"))
     results["page_largest_kb"] = max(value for name, value in results.items() if name.endswith("_kb"))
     return results
-
-
-def _both(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[str, str]]:
-    return {name: (path, other[name]) for name, path in one.items()}
-
-
-def _signed_in(program: SeededProgram) -> "_Visit":
-    return _Visit(program.url)
 
 
 class _Visit:

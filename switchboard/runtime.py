@@ -97,7 +97,7 @@ async def _serve(
             serving += [group.create_task(run(), name=name) for name, run in orchestrator.tasks().items()]
             with suppress(TimeoutError):  # whoever asks first should find the pool of the settings
                 await asyncio.wait_for(orchestrator.seeded.wait(), _SEED_S)
-        server = _server(routers(settings, secrets, store, parts, orchestrator, stop, phone), store, parts)
+        server = _server(settings, routers(settings, secrets, store, parts, orchestrator, stop, phone), store, parts)
         steps = await _next_steps(settings, store, worker) if worker else []
         http = group.create_task(server.serve(sockets=[listener]), name="http") if listener else None
         _announce(settings, secrets, parts, steps, to_person=sys.stdout.isatty())
@@ -124,9 +124,17 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(chosen: Routers, store: Store, parts: frozenset[str]) -> _Server:
+def _server(settings: Settings, chosen: Routers, store: Store, parts: frozenset[str]) -> _Server:
     app = create_app(store, sorted(parts), chosen)
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_DRAIN_S)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_DRAIN_S,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
+    )
     return _Server(config)
 
 

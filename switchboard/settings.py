@@ -138,6 +138,7 @@ class Settings(BaseSettings):
     orch_host: str = "127.0.0.1"
     orch_port: Port = 3000
     gateway_port: Port = 3002
+    trusted_proxies: str = ""  # whose word counts on who asks and by https; for uvicorn: addresses by commas
 
     timezone: ZoneInfo = Field(default_factory=_system_zone)
     default_country: str | None = None
@@ -271,13 +272,13 @@ class Settings(BaseSettings):
             if name == "pace":
                 shown |= _shown_levels(self.trust_table().levels)
             elif name == "proxy_urls":
-                shown |= {f"PROXY_URL_{n}": _shown_url(url) for n, url in enumerate(value, 1)}
+                shown |= {f"PROXY_URL_{n}": _shown_url(url.get_secret_value()) for n, url in enumerate(value, 1)}
             elif value is None:
                 shown[name.upper()] = ""
             elif isinstance(value, SecretStr):
-                shown[name.upper()] = _shown_url(value) if name == "redis_url" else HIDDEN
+                shown[name.upper()] = _shown_url(value.get_secret_value()) if name == "redis_url" else HIDDEN
             else:
-                shown[name.upper()] = str(value)
+                shown[name.upper()] = _shown_url(str(value))
         return shown
 
 
@@ -291,8 +292,8 @@ def _proxy_fault(name: str, url: str) -> str | None:
     return None
 
 
-def _shown_url(url: SecretStr) -> str:
-    return _CREDENTIALS.sub(HIDDEN, url.get_secret_value())
+def _shown_url(text: str) -> str:
+    return _CREDENTIALS.sub(HIDDEN, text)
 
 
 def _shown_levels(levels: Mapping[TrustLevel, Limits]) -> dict[str, str]:

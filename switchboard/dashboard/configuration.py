@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 THEMES: Mapping[str, Sequence[str]] = {
     "place": ("data_dir", "sessions_dir", "backups_dir", "max_backups", "orch_host", "orch_port", "gateway_port",
+              "trusted_proxies",
               "timezone", "default_country"),
     "access": ("api_key", "webhook_secret", "dashboard_secret", "api_rate_per_minute", "scan_link_minutes"),
     "store": ("redis_url", "key_prefix", "store_fsync"),

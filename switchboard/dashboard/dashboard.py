@@ -69,8 +69,8 @@ def dashboard_routers(
 ) -> list[APIRouter]:
     store, clock = services.store, services.clock
     static = Static()
-    pages = Pages(Catalogue(), static, services.zone, clock, _frame(services))
     signer = Signer(rules.secret)
+    pages = Pages(Catalogue(), static, signer, services.zone, clock, _frame(services))
     gate = Gate(guard, store, signer, clock, pages)
     door = Door(guard, store.sign_ins, services.passwords, clock)
     return [

@@ -25,18 +25,18 @@ class Door:
     async def open(self, secret: str, address: str) -> Opened:
         """Raises Unauthorized (wrong), Forbidden (a key that may not) or RateLimited (tried too often).
 
-        Every attempt counts until it proves right. Many addresses together use up the password's attempts only:
-        strangers can't lock out who has a key, which nobody can guess.
+        Every attempt at the password counts until it proves right. A key, which nobody can guess, is looked at before:
+        strangers can't lock out who has one.
         """
+        opened = await self._by_key(secret)
+        if opened is not None:
+            return opened
         now = self._clock()
         place = _place(address)
         attempts = await self._sign_ins.attempts(place, now)
-        if attempts.of_address > PER_ADDRESS:
+        if attempts.of_address > PER_ADDRESS or attempts.of_all > PER_MINUTE:
             raise RateLimited(seconds_left(now))
-        opened = await self._by_key(secret)
-        if opened is None and attempts.of_all > PER_MINUTE:
-            raise RateLimited(seconds_left(now))
-        opened = opened or await self._by_password(secret)
+        opened = await self._by_password(secret)
         if opened is None:
             raise Unauthorized("This is neither an API key nor the password.")
         await self._sign_ins.forgive(place, now)

@@ -19,7 +19,7 @@ _MARGIN_MS = 2_000
 _ID = r"^[0-9]{1,16}-[0-9]{1,16}$"
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", pattern=_ID)]
 After = Annotated[str | None, Query(pattern=_ID)]
-Since = Annotated[int, Query(ge=0)]
+Since = Annotated[int, Query(ge=0, lt=10**15)]
 _GATHER_S = 0.2
 """Much happens at once: one word for all of it."""
 

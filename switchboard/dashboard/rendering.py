@@ -14,14 +14,15 @@ import switchboard
 from switchboard.dashboard.catalogue import NAMES, Catalogue, Texts
 from switchboard.dashboard.formats import Formats
 from switchboard.dashboard.navigation import MENU
+from switchboard.dashboard.signing import Signer
 from switchboard.dashboard.static import Static
 from switchboard.dashboard.words import Words
 from switchboard.domain.clock import Clock
 from switchboard.domain.errors import SwitchboardError
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_FLASH = "flash"
-LANGUAGE = "language"
+_FLASH = "switchboard_said"
+LANGUAGE = "switchboard_language"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,10 @@ class Frame:
 
 
 class Pages:
-    def __init__(self, catalogue: Catalogue, static: Static, zone: ZoneInfo, clock: Clock, frame: Frame) -> None:
+    def __init__(
+        self, catalogue: Catalogue, static: Static, signer: Signer, zone: ZoneInfo, clock: Clock, frame: Frame
+    ) -> None:
+        self._signer = signer
         self._catalogue = catalogue
         self._static = static
         self._zone = zone
@@ -81,7 +85,7 @@ class Pages:
             "frame": self._frame,
             "now": self._clock(),
             "zone": self._zone.key,
-            "toasts": _flashed(request, texts),
+            "toasts": self._flashed(request, texts),
         }
         return self._templates.get_template(template).render(frame | values)
 
@@ -97,8 +101,17 @@ class Pages:
             return self._toast(request, "good", self.texts(request)(key, **values), 200)
         response = Response(status_code=200 if is_htmx(request) else 303)
         response.headers["HX-Redirect" if is_htmx(request) else "Location"] = then or "/"
-        response.set_cookie(_FLASH, json.dumps([key, values]), max_age=60, httponly=True, samesite="lax")
+        said = self._signer.sign(_FLASH, json.dumps([key, values]))
+        response.set_cookie(_FLASH, said, max_age=60, httponly=True, samesite="lax")
         return response
+
+    def _flashed(self, request: Request, texts: Texts) -> list[Mapping[str, str]]:
+        """What the page before wanted to be said here. Only our own words count."""
+        said = self._signer.open(_FLASH, request.cookies.get(_FLASH, ""))
+        if said is None or is_htmx(request):
+            return []
+        key, values = json.loads(said)
+        return [{"tone": "good", "message": texts(key, **values)}] if texts.has(key) else []
 
     def error(self, request: Request, error: Exception, status: int) -> Response:
         """A page of its own, or a word in the corner if only a part of a page was asked for."""
@@ -134,18 +147,6 @@ def is_htmx(request: Request) -> bool:
 def _here(request: Request) -> str:
     query = request.url.query
     return request.url.path + (f"?{query}" if query else "")
-
-
-def _flashed(request: Request, texts: Texts) -> list[Mapping[str, str]]:
-    """What the page before wanted to be said here."""
-    raw = request.cookies.get(_FLASH)
-    if not raw or is_htmx(request):
-        return []
-    try:
-        key, values = json.loads(raw)
-        return [{"tone": "good", "message": texts(key, **values)}]
-    except (ValueError, KeyError, TypeError):
-        return []
 
 
 def _retry_after(error: Exception) -> int | None:

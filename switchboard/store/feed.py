@@ -44,6 +44,8 @@ class Feed:
 
     async def before(self, cursor: str | None, limit: int = _PAGE) -> list[Entry]:
         """The entries before this id (None: the newest of all), newest first."""
+        if cursor is not None and _number(cursor) <= (0, 0):
+            return []  # nothing is before the first of all; the store calls that a mistake
         async with store_errors():
             found = await self._client.xrevrange(self._key, f"({cursor}" if cursor else "+", "-", limit)
         return [Entry(entry, fields.pop("type"), fields) for entry, fields in found]

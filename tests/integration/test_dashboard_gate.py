@@ -129,6 +129,17 @@ async def test_a_form_that_is_none_is_refused(browser: Browser) -> None:
     assert (await browser.post("/deed", headers, content=b"--nonsense")).status_code == 400
 
 
+@pytest.mark.parametrize("charset", ["punycode", "unicode_escape", "utf-16", '"punycode"', "idna"])
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
+async def test_a_form_in_an_odd_encoding_is_not_even_read(browser: Browser, kind: str, charset: str) -> None:
+    headers = OWN_ORIGIN | {"Content-Type": f"{kind}; charset={charset}"}
+    body = b'--x\r\nContent-Disposition: form-data; name="secret"\r\n\r\n\\ud800abc\r\n--x--\r\n'
+    for path in ("/deed", "/sign-in"):
+        assert (await browser.post(path, headers, content=body)).status_code == 400
+    plain = {"Content-Type": f"{kind}; charset=UTF-8", "X-CSRF-Token": browser.csrf}
+    assert (await browser.post("/deed", OWN_ORIGIN | plain, content=b"what=it")).status_code != 500
+
+
 OURS: list[dict[str, str]] = [
     {"Sec-Fetch-Site": "same-origin"},
     {"Sec-Fetch-Site": "none"},

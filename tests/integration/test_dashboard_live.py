@@ -95,6 +95,12 @@ async def test_nobody_listens_without_a_sign_in(board: Board) -> None:
         assert answer.status_code == 401
 
 
+@pytest.mark.parametrize("since", ["99999999999999999999999999", "-1", "x"])
+async def test_a_moment_that_can_be_none_is_refused(board: Board, since: str) -> None:
+    async with opened_desk(board) as desk:
+        assert (await desk.http.get(f"/live?since={since}")).status_code == 400
+
+
 @pytest.mark.parametrize(
     ("kind", "fields", "topics"),
     [

@@ -130,6 +130,10 @@ async def test_older_ones_page_by_page(board: Board, desk: Desk) -> None:
     assert "data-log-source" not in older.html, "an older page stands still"
 
 
+async def test_before_the_first_of_all_there_is_nothing(desk: Desk) -> None:
+    await desk.page("/log?before=0-0")
+
+
 @pytest.mark.parametrize("query", ["kind=all", "session=a%20b", "before=x", "after=1", "q=" + "x" * 101])
 async def test_what_can_not_be_asked(desk: Desk, query: str) -> None:
     await desk.page(f"/log/stream?{query}" if query.startswith("after") else f"/log?{query}", status=400)

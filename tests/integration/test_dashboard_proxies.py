@@ -48,6 +48,16 @@ async def test_one_that_is_added_is_tried_at_once(board: Board, desk: Desk) -> N
     assert "is in the pool" not in (await desk.page("/proxies")).text, "it is said once"
 
 
+@pytest.mark.parametrize(
+    "said", ['["batches.queued",{"n":Infinity}]', "[" * 9000, '["settings.password_changed",{}]', "e30.e30", "é"]
+)
+async def test_only_our_own_words_are_said(desk: Desk, said: str) -> None:
+    headers = {"Accept": "text/html", "Cookie": f"switchboard_said={said}".encode()}
+    answer = await desk.http.get("/sign-in", headers=headers)  # type: ignore[arg-type] # bytes, as a stranger sends them
+    assert answer.status_code in {200, 303}
+    assert "password" not in answer.text.partition('id="toasts"')[2]
+
+
 async def test_one_that_does_not_work_is_added_and_said_to_be_broken(desk: Desk) -> None:
     await desk.press("/proxies", url="socks5h://user:word@127.0.0.1:1")
     page = await desk.page("/proxies")

@@ -47,6 +47,7 @@ def test_nothing_set_gives_the_documented_defaults(tmp_path: Path) -> None:
         "orch_host": "127.0.0.1",
         "orch_port": 3000,
         "gateway_port": 3002,
+        "trusted_proxies": "",
         "max_sessions_per_proxy": 4,
         "max_sessions_per_phone": 4,
         "provisioning_interval_ms": 2000,
@@ -262,3 +263,11 @@ def test_a_command_with_bad_settings_ends_with_one_clear_line(command: str, monk
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert line.startswith("switchboard: ORCH_PORT: ")
+
+
+def test_credentials_in_any_address_are_hidden() -> None:
+    shown = Settings(
+        _env_file=None, worker_webhook_url="http://me:hunter2@host/api/webhook", worker_command="run http://a:hunter2@b"
+    ).effective()
+    assert "hunter2" not in str(shown)
+    assert shown["WORKER_WEBHOOK_URL"] == f"http://{HIDDEN}@host/api/webhook"

@@ -435,3 +435,9 @@ def test_ten_thousand_rows_are_all_composed() -> None:
     found = sheet(f"phone,name,order\n{rows}")
     done = compose(found, guess(found, "IL"), "Hi {name}, your order {order} is here", "IL", 4_095)
     assert len(done.good) == 10_000
+
+
+def test_a_text_far_longer_than_any_message_is_refused_before_any_row() -> None:
+    with pytest.raises(SheetError) as caught:
+        composed(f"phone,name\n{DANA},Dana\n", template="{name}" * 100, mapping=Mapping(to=0), max_text=100)
+    assert (caught.value.code, caught.value.details) == ("template_too_long", {"most": 100})

@@ -11,6 +11,7 @@ from switchboard.domain.phones import PhoneError, normalise
 
 MOST_REFERENCE = 200
 _SHOWN = 60
+_MOST_OF_MAX = 4  # a template may be longer than what it makes: names of columns are
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ def compose(
     sheet: Sheet, mapping: Mapping, template: str | None, default_country: str | None, max_text: int
 ) -> Composed:
     """Every row is either good or bad. With a template its text is that, else the cell of the mapped column."""
+    if template is not None and len(template) > _MOST_OF_MAX * max_text:
+        raise SheetError("template_too_long", most=max_text)
     to_column = _column(sheet, mapping.to, "to")
     reference = _reader(sheet, mapping.reference, "reference") if mapping.reference is not None else None
     text = _reader(sheet, mapping.text, "text") if template is None else _filler(sheet, template)
