@@ -3,7 +3,8 @@ import type { Phone } from './types.js'
 
 const LIMIT = 5_000
 const PRESENT_MS = 24 * 3_600_000
-const ABSENT_MS = 3_600_000
+/** Short: a person who tries again expects that somebody looks again. */
+const ABSENT_MS = 60_000
 
 /** The address to write to, null if there is none, undefined if WhatsApp did not answer. */
 export type LookUp = (phone: Phone) => Promise<string | null | undefined>
