@@ -192,6 +192,7 @@ def _announce(
         link = one_time_url(url, secrets.dashboard_secret, system_clock())
         lines.append(f"Dashboard: {link}  (good once, for 10 minutes; later sign in with the API key)")
     elif "orchestrator" in parts:
-        lines.append(f"Dashboard: {url}  (sign in with the API key, or have a link made: switchboard open)")
+        command = for_another_terminal(own_command(), os.environ)
+        lines.append(f"Dashboard: {url}  (sign in with the API key, or have a link made: {command} open)")
     sys.stdout.write("".join(line + "\n" for line in [*lines, *further]))
     sys.stdout.flush()

@@ -60,6 +60,14 @@ def own_command(program: str | None = None, folder: Path | None = None) -> str:
     return as_typed(called, folder)
 
 
+def place_of_the_key(settings: Settings, folder: Path | None = None) -> str | None:
+    """The file that has the API key; None if it was given. Strangers read it, too: no folders of the machine."""
+    if settings.api_key is not None:
+        return None
+    path = as_typed(settings.data_dir / "secrets.json", folder)
+    return "$DATA_DIR/secrets.json" if Path(path).is_absolute() else path
+
+
 def as_typed(path: Path, folder: Path | None = None) -> str:
     """Short if it is in the folder one is in, and whole elsewhere."""
     near = os.path.relpath(path, folder or Path.cwd())

@@ -1,6 +1,7 @@
 """From the settings to the parts, each given what it needs and nothing else. What runs when is `runtime.py`'s."""
 
 import asyncio
+import os
 import random
 import shlex
 import time
@@ -39,6 +40,7 @@ from switchboard.store.sessions import SessionRules
 from switchboard.store.store import StoreRules
 from switchboard.web.app import Routers
 from switchboard.web.auth import Guard
+from switchboard.welcome import for_another_terminal, own_command, place_of_the_key
 
 _DAY_S = 86_400
 
@@ -208,7 +210,8 @@ def routers(
     if orchestrator:
         guard = Guard(store, secrets.api_key, settings.api_rate_per_minute, system_clock)
         services = dashboard_services(settings, secrets, store, orchestrator, guard, parts, phone)
-        rules = DashboardRules(secrets.dashboard_secret)
+        command = f"{for_another_terminal(own_command(), os.environ)} open"
+        rules = DashboardRules(secrets.dashboard_secret, place_of_the_key(settings), command)
         chosen = [*chosen, *orchestrator.routers(guard), *dashboard_routers(services, guard, rules, stopping)]
     return chosen
 

@@ -51,7 +51,8 @@ def add(
     proxy: Annotated[
         str | None,
         typer.Argument(
-            help="socks5h://user:password@host:port; asked for if left out, which keeps it out of the shell's history."
+            help="socks5h://user:password@host:port, or host:port:user:password as providers list it; "
+            "asked for if left out, which keeps it out of the shell's history."
         ),
     ] = None,
     url: Url = None,
@@ -69,9 +70,8 @@ def add(
 
 def _asked() -> str:
     """Not on the command line, so that it stays out of the shell's history."""
-    return (
-        Prompt.ask("socks5h://user:password@host:port", password=True) if sys.stdin.isatty() else sys.stdin.readline()
-    )
+    shapes = "socks5h://user:password@host:port or host:port:user:password"
+    return Prompt.ask(shapes, password=True) if sys.stdin.isatty() else sys.stdin.readline()
 
 
 @app.command()

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 REASONS: Mapping[str, str] = {
     # A person is needed, or has decided.
     "scan_timeout": "it was not scanned in time; scan it anew",
-    "logged_out": "the phone unlinked it; scan anew",
+    "logged_out": "it was logged out on the phone; scan anew",
     "by_request": "on request; start it to go on",
     "deleting": "it is being deleted",
     "logout_unconfirmed": "WhatsApp could not be told; remove the device on the phone",
     "other_phone": "its worker turned up under another number; look into it, then log it out and scan anew",
     "replaced": "another program uses this link; find it, then start this one",
-    "passkey_required": "the phone asks for a passkey, which no worker can give; link another phone",
+    "passkey_required": "the phone asks for a passkey, which no worker can give; link another number",
     "too_many_sessions": "the phone has all its linked devices already; delete one",
     "worker_gave_up": "its worker gave up; see its log, then start it",
     "auth_failure:client_outdated": "this version of Switchboard is too old for WhatsApp: update it, then start it",
@@ -20,8 +20,9 @@ REASONS: Mapping[str, str] = {
     "waiting_for_proxy": "no proxy has room or works; it waits, and never goes without one "
     "(see: switchboard proxies list; add one: switchboard proxies add)",
     "proxy_error": "its proxy does not work, so it gets another one (see: switchboard proxies list)",
+    "proxy_removed": "its proxy was removed, so it gets another one",
     "failover": "it moved to another proxy",
-    "moving_to_own_proxy": "it moves to the proxy this phone always uses",
+    "moving_to_own_proxy": "it moves to the proxy this number always uses",
     "restart": "restarting, as asked",
     "restart_required": "WhatsApp asked it to connect again, which it does by itself",
     "qr_expired": "nobody scanned its codes; it asks for new ones by itself",
@@ -81,7 +82,7 @@ def reason(word: str | None) -> str:
         why = f" ({_EXITS[detail]})" if detail in _EXITS else ""
         return f"its worker ended by itself{f', code {detail}' if detail else ''}{why}"
     if stem == "auth_failure":
-        return f"WhatsApp does not let this account in ({detail}): it may be blocked; look at the phone, then start it"
+        return f"WhatsApp does not let this number in ({detail}): it may be blocked; look at the phone, then start it"
     if _BROKEN.fullmatch(word):
         return f"the connection to WhatsApp broke ({word}); it connects again by itself"
     return word

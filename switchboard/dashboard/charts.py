@@ -36,8 +36,8 @@ class Charts:
         names = dict(zip(x, map(self._formats.date, dates), strict=True))
         return self._bars(x, "day", counts, figures, names.__getitem__)
 
-    def over_time(self, samples: Sequence[Sample], figures: Mapping[str, str]) -> Chart:
-        """`figures`: what is sampled, and the tone it is drawn in."""
+    def over_time(self, samples: Sequence[Sample], figures: Mapping[str, str], since: int, until: int) -> Chart:
+        """`figures`: what is sampled, and the tone it is drawn in. All the time is shown, sampled or not."""
         names = [self._texts(f"charts.{name}") for name in figures]
         series = [
             {"label": label, "tone": tone, "values": [sample.figures.get(name, 0) for sample in samples]}
@@ -49,7 +49,9 @@ class Charts:
             for sample in samples[::-1][::step]
         ]
         x = [sample.at // 1000 for sample in samples]
-        return Chart({"kind": "area", "xKind": "time", "x": x, "series": series}, self._head("time", names), rows)
+        span = {"from": since // 1000, "to": until // 1000}
+        data = {"kind": "area", "xKind": "time", "x": x, **span, "series": series}
+        return Chart(data, self._head("time", names), rows)
 
     def _bars(
         self,

@@ -26,18 +26,24 @@ THEMES: Mapping[str, Sequence[str]] = {
                 "enable_keep_alive", "max_starts_at_once"),
 }  # fmt: skip
 
+_MADE = frozenset({"API_KEY", "WEBHOOK_SECRET", "DASHBOARD_SECRET"})
+"""Where nobody gives them, they are made (secrets.py)."""
+_FOLDERS = {"DATA_DIR": "data", "SESSIONS_DIR": "$DATA_DIR/sessions", "BACKUPS_DIR": "$DATA_DIR/backups"}
+"""Their defaults as one writes them: a whole path would only say where this one was started."""
 _LEVEL = re.compile(r"pace__[a-z]+__([a-z_]+)")
 _PROXY = re.compile(r"proxy_url_[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`meaning` names its text. `default` is None unless it was changed."""
+    """`meaning` names its text, and `unset` what it says of itself without a value. `default` is None unless it was
+    changed."""
 
     name: str
     value: str
     meaning: str
     default: str | None
+    unset: str
 
 
 def meaning_of(variable: str) -> str:
@@ -54,7 +60,9 @@ def by_theme(effective: Mapping[str, str], defaults: Mapping[str, str]) -> list[
     found: dict[str, list[Variable]] = {theme: [] for theme in (*THEMES, "other")}
     for name, value in effective.items():
         default = defaults.get(name, "")
-        variable = Variable(name, value, meaning_of(name), None if value == default else default)
+        usual = None if value == default else _FOLDERS.get(name, default)
+        unset = "settings.made" if name in _MADE else "settings.not_set"
+        variable = Variable(name, value, meaning_of(name), usual, unset)
         found[themes.get(_setting_of(name), "other")].append(variable)
     return [(theme, variables) for theme, variables in found.items() if variables]
 

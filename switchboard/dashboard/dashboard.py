@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from fastapi import APIRouter
 
+from switchboard.dashboard.api_reference import api_reference_pages
 from switchboard.dashboard.catalogue import Catalogue
 from switchboard.dashboard.door import Door
 from switchboard.dashboard.gate import Gate
@@ -50,6 +51,7 @@ PAGES = (
     health_pages,
     settings_pages,
     api_key_pages,
+    api_reference_pages,
     session_pages,  # after all others: any name may follow /sessions/
 )
 """Each takes the gate, the frame and the services, and answers with its routes."""
@@ -57,11 +59,20 @@ PAGES = (
 
 @dataclass(frozen=True, slots=True)
 class DashboardRules:
+    """`secrets_file` and `open_command`: see Frame."""
+
     secret: str = field(repr=False)
+    secrets_file: str | None = None
+    open_command: str = "switchboard open"
 
 
-def _frame(services: Services) -> Frame:
-    return Frame(demo=services.phone is not None, direct=lambda: services.allow_direct and services.proxy_care.empty)
+def _frame(services: Services, rules: DashboardRules) -> Frame:
+    return Frame(
+        demo=services.phone is not None,
+        direct=lambda: services.allow_direct and services.proxy_care.empty,
+        secrets_file=rules.secrets_file,
+        open_command=rules.open_command,
+    )
 
 
 def dashboard_routers(
@@ -70,7 +81,7 @@ def dashboard_routers(
     store, clock = services.store, services.clock
     static = Static()
     signer = Signer(rules.secret)
-    pages = Pages(Catalogue(), static, signer, services.zone, clock, _frame(services))
+    pages = Pages(Catalogue(), static, signer, services.zone, clock, _frame(services, rules))
     gate = Gate(guard, store, signer, clock, pages)
     door = Door(guard, store.sign_ins, services.passwords, clock)
     return [

@@ -4,6 +4,7 @@ Nothing is kept between two looks at it: the page posts the file and all choices
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -59,6 +60,11 @@ class Draft:
     fault: SheetError | None = None
     lacks_text: bool = False
     """Nobody has written yet what to send."""
+
+    @property
+    def repeated(self) -> int:
+        """How many recipients would get more than one message."""
+        return sum(times > 1 for times in Counter(row.to for row in self.rows).values())
 
     def without(self, refused: Sequence[BadRow]) -> "Draft":
         """These can't be sent either."""

@@ -44,6 +44,11 @@ class Formats:
         """The same to the second: 14:03:07."""
         return self._near(iso, "medium")
 
+    def dated(self, iso: str) -> str:
+        """With its day, even if that is today: 15 Nov, 14:03."""
+        at = _read(iso)
+        return f"{format_date(at, 'd MMM', locale=self._locale)}, {format_time(at, 'short', locale=self._locale)}"
+
     def _near(self, iso: str | None, length: Literal["short", "medium"]) -> str:
         if not iso:
             return "–"

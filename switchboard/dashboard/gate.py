@@ -11,9 +11,17 @@ from fastapi.routing import APIRoute
 from python_multipart.multipart import parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
 
 from switchboard.dashboard.headers import new_nonce, protect
-from switchboard.dashboard.origins import SAFE_METHODS, is_htmx, refuse_cross_site, sign_in_url
+from switchboard.dashboard.origins import (
+    SAFE_METHODS,
+    is_from_a_person,
+    is_htmx,
+    page_above,
+    refuse_cross_site,
+    sign_in_url,
+)
 from switchboard.dashboard.signing import Signer
 from switchboard.dashboard.visitors import Visitor, Visitors
 from switchboard.domain.clock import Clock
@@ -65,6 +73,13 @@ class Gate:
         gate = self
 
         class GatedRoute(APIRoute):
+            async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+                request = Request(scope, receive)
+                if request.method in (self.methods or ()) or not is_from_a_person(request):
+                    await super().handle(scope, receive, send)
+                else:
+                    await gate._misaddressed(request)(scope, receive, send)
+
             def get_route_handler(self) -> Handler:
                 handle = super().get_route_handler()
 
@@ -85,6 +100,17 @@ class Gate:
         visitor: Visitor | None = request.state.visitor
         if visitor and visitor.renewed_until:
             self.visitors.renew(request, response, visitor.renewed_until)
+        protect(response, request.state.nonce)
+        return response
+
+    def _misaddressed(self, request: Request) -> Response:
+        """What only takes forms was asked for as a page (loaded once more, say), or the other way round."""
+        request.state.nonce = new_nonce()
+        response: Response
+        if request.method == "GET":
+            response = RedirectResponse(page_above(request), 303)
+        else:
+            response = self._pages.error(request, HTTPException(405), 405)
         protect(response, request.state.nonce)
         return response
 
@@ -147,7 +173,8 @@ async def _csrf_of(request: Request) -> str:
 
 def _ask_to_sign_in(request: Request, error: Unauthorized) -> Response:
     if is_htmx(request):
-        return Response(status_code=401, headers={"HX-Redirect": sign_in_url(request)})
+        # The page says so, and stays: something may have been typed in it (assets/src/signed_out.ts).
+        return Response(status_code=401, headers={"HX-Reswap": "none"})
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse(sign_in_url(request), 303)
     return error_response(error)  # an event source or a script, which can't show a page

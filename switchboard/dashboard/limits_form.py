@@ -1,6 +1,7 @@
 """The form of an account's limits: what stands in its fields, and what they ask for, by the rules of the API."""
 
 import math
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
@@ -11,9 +12,24 @@ from switchboard.domain.hours import Hours
 from switchboard.domain.trust import Limits, Overrides
 from switchboard.gateway.limits import overrides_of
 from switchboard.gateway.models import LimitsRequest
-from switchboard.web.errors import invalid_request
 
 Text = Annotated[str, Field(max_length=60)]
+
+_PLACES: Mapping[str, tuple[str, ...]] = {
+    "perMinute": ("per_minute",),
+    "baseDelayMs": ("delay",),
+    "jitterMs": ("jitter",),
+    "hours": ("opens", "closes"),
+}
+"""Where the API's fields are typed, if they are called otherwise here."""
+
+
+class WrongFields(Exception):
+    """Which fields can't be taken, and why, in the reader's language."""
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__(*faults)
+        self.faults = faults
 
 
 class LimitsFields(BaseModel):
@@ -41,7 +57,7 @@ class LimitsFields(BaseModel):
         )
 
     def asked(self, table: Limits, texts: Texts) -> tuple[Overrides, str | None]:
-        """The figures and the zone that these fields set; InvalidRequest, in the reader's language, if they can't."""
+        """The figures and the zone that these fields set; WrongFields if they can't."""
         given = {
             "daily": self.daily.strip(),
             "perMinute": self.per_minute.strip(),
@@ -54,11 +70,12 @@ class LimitsFields(BaseModel):
             body = LimitsRequest.model_validate({name: value for name, value in given.items() if value != ""})
             return overrides_of(body), body.timezone
         except ValidationError as error:
-            fault = invalid_request(error.errors(include_url=False, include_input=False))
+            wrong = [str(fault["loc"][0]) for fault in error.errors(include_url=False, include_input=False)]
         except InvalidRequest as error:
-            fault = error
-        field = str(fault.details["field"])
-        raise InvalidRequest(texts(f"anti_ban.bad_{field}"), field)
+            wrong = [str(error.details["field"])]
+        raise WrongFields(
+            {place: texts(f"anti_ban.bad_{field}") for field in wrong for place in _PLACES.get(field, (field,))}
+        )
 
     def _hours(self, table: Limits) -> str:
         """One of the two alone goes with the table's other one."""

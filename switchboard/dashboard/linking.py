@@ -29,6 +29,11 @@ class Linking:
     pairing: Code | None = None
 
     @property
+    def is_new(self) -> bool:
+        """No phone was ever linked: there is nothing to keep."""
+        return not self.session.linked and self.session.phone is None
+
+    @property
     def is_open(self) -> bool:
         """A phone can be linked now, or in a moment."""
         return self.stage in {Stage.PREPARING, Stage.CODE}

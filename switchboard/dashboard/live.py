@@ -10,6 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from switchboard.dashboard.gate import Gate
 from switchboard.domain.errors import StoreUnavailable
+from switchboard.orchestrator.waiting import first_of
 from switchboard.store import Store
 from switchboard.store.feed import Entry
 
@@ -60,7 +61,7 @@ async def changes(
                 page = await store.feed.after(cursor)
             except StoreUnavailable:
                 yield ": the store is away\n\n"
-                await asyncio.sleep(1)
+                await first_of(stopping, within_s=1)
                 continue
             if page:
                 cursor = page[-1].id
@@ -68,17 +69,9 @@ async def changes(
                 if only is None or only in topics:
                     told = json.dumps({"topics": [only] if only else topics})
                     yield f"id: {cursor}\nevent: changed\ndata: {told}\n\n"
-                await asyncio.sleep(_GATHER_S)
-            elif not await _more_within(more, stopping):
+                await first_of(stopping, within_s=_GATHER_S)
+            elif not await first_of(more, stopping, within_s=_BEAT_S):
                 yield ": still here\n\n"
-
-
-async def _more_within(more: asyncio.Event, stopping: asyncio.Event) -> bool:
-    waits = [asyncio.create_task(event.wait()) for event in (more, stopping)]
-    done, _ = await asyncio.wait(waits, timeout=_BEAT_S, return_when=asyncio.FIRST_COMPLETED)
-    for wait in waits:
-        wait.cancel()
-    return bool(done)
 
 
 def topics_of(entry: Entry) -> set[str]:

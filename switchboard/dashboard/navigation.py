@@ -35,5 +35,6 @@ MENU = (
         Entry("health", "/status"),
         Entry("settings", "/settings"),
         # here: webhooks, alerts, backups
+        Entry("api", "/docs"),
     )),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from starlette.types import Receive, Scope, Send
 
 from switchboard.dashboard.gate import ErrorPages
 from switchboard.dashboard.headers import new_nonce, protect
+from switchboard.dashboard.origins import is_from_a_person
 
 _API = "/api/"
 
@@ -14,7 +15,7 @@ def nowhere(pages: ErrorPages) -> APIRouter:
     """A router without routes: its `default` answers what no route does."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if not _from_a_person(scope):
+        if scope["type"] != "http" or scope["path"].startswith(_API) or not is_from_a_person(Request(scope)):
             await router.not_found(scope, receive, send)  # raises, for the app's own handler
             return
         request = Request(scope, receive)
@@ -25,9 +26,3 @@ def nowhere(pages: ErrorPages) -> APIRouter:
 
     router = APIRouter(default=answer)
     return router
-
-
-def _from_a_person(scope: Scope) -> bool:
-    if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD") or scope["path"].startswith(_API):
-        return False
-    return "text/html" in Request(scope).headers.get("accept", "")

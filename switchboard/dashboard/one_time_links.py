@@ -33,6 +33,9 @@ class OneTimeLinks:
         """It is ours, and not too old. It may have been used."""
         return self._until(token) > self._clock()
 
+    def is_ours(self, token: str) -> bool:
+        return self._until(token) > 0
+
     async def use(self, token: str) -> Opened | None:
         """What it opens, the first time."""
         until, now = self._until(token), self._clock()

@@ -3,6 +3,7 @@
 from urllib.parse import quote, urlsplit
 
 from fastapi import Request
+from starlette.routing import Match
 
 from switchboard.domain.errors import Forbidden
 
@@ -56,17 +57,31 @@ def sign_in_url(request: Request) -> str:
 
 
 def _page_of(request: Request) -> str | None:
-    """Not what was asked for, if that is a part of a page or something to be done, but where it was asked."""
-    partial = is_htmx(request) and "hx-boosted" not in request.headers
-    if not partial and request.method in SAFE_METHODS:
+    """Not what was asked for, if that is something to be done, but where it was asked."""
+    if request.method in SAFE_METHODS:
         return _path(str(request.url))
-    url = request.headers.get("hx-current-url") or request.headers.get("referer")
+    url = request.headers.get("referer")
     return _path(url) if url and is_own(request, url) else None
+
+
+def page_above(request: Request) -> str:
+    """The nearest page on the way from an address that is none up to the first one."""
+    path = request.url.path
+    while path := path.rpartition("/")[0]:
+        asked = {**request.scope, "method": "GET", "path": path}
+        if any(route.matches(asked)[0] is Match.FULL for route in request.app.routes):
+            return path
+    return "/"
 
 
 def _path(url: str) -> str:
     parts = urlsplit(url)
     return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def is_from_a_person(request: Request) -> bool:
+    """A browser that wants a page, or a page that wants a part of it: neither can read JSON to anybody."""
+    return is_htmx(request) or "text/html" in request.headers.get("accept", "")
 
 
 def is_htmx(request: Request) -> bool:

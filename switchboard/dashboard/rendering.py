@@ -32,6 +32,10 @@ class Frame:
     demo: bool = False
     direct: Callable[[], bool] = lambda: False
     """Sessions connect without a proxy right now."""
+    secrets_file: str | None = None
+    """Where the API key is kept, as one types it where Switchboard was started; None if it was given to us."""
+    open_command: str = "switchboard open"
+    """What makes a link that signs in, as one types it there."""
 
 
 class Pages:
@@ -95,13 +99,18 @@ class Pages:
             response.delete_cookie(_FLASH)
         return response
 
-    def done(self, request: Request, key: str, /, then: str | None = None, **values: object) -> Response:
-        """Something was done: says so, here or on the page to go to `then`. What the page shows is loaded anew."""
+    def done(
+        self, request: Request, key: str, /, then: str | None = None, tone: str = "good", **values: object
+    ) -> Response:
+        """Something was done: says so, here or on the page to go to `then`. What the page shows is loaded anew.
+
+        `tone` is "warn" where it came out otherwise than one hopes.
+        """
         if then is None and is_htmx(request):
-            return self._toast(request, "good", self.texts(request)(key, **values), 200)
+            return self._toast(request, tone, self.texts(request)(key, **values), 200)
         response = Response(status_code=200 if is_htmx(request) else 303)
         response.headers["HX-Redirect" if is_htmx(request) else "Location"] = then or "/"
-        said = self._signer.sign(_FLASH, json.dumps([key, values]))
+        said = self._signer.sign(_FLASH, json.dumps([key, values, tone]))
         response.set_cookie(_FLASH, said, max_age=60, httponly=True, samesite="lax")
         return response
 
@@ -110,8 +119,8 @@ class Pages:
         said = self._signer.open(_FLASH, request.cookies.get(_FLASH, ""))
         if said is None or is_htmx(request):
             return []
-        key, values = json.loads(said)
-        return [{"tone": "good", "message": texts(key, **values)}] if texts.has(key) else []
+        key, values, tone = json.loads(said)
+        return [{"tone": tone, "message": texts(key, **values)}] if texts.has(key) else []
 
     def error(self, request: Request, error: Exception, status: int) -> Response:
         """A page of its own, or a word in the corner if only a part of a page was asked for."""
@@ -128,7 +137,8 @@ class Pages:
         """In the reader's language where the catalogue knows the error, else in our own words."""
         texts = self.texts(request)
         if not isinstance(error, SwitchboardError):
-            return texts("errors.NOT_FOUND" if getattr(error, "status_code", 500) == 404 else "errors.INTERNAL_ERROR")
+            nowhere = getattr(error, "status_code", 500) in {404, 405}
+            return texts("errors.NOT_FOUND" if nowhere else "errors.INTERNAL_ERROR")
         key = f"errors.{error.code}"
         if texts.has(key):
             return texts.lenient(key, error.details)
@@ -137,7 +147,7 @@ class Pages:
     def _toast(self, request: Request, tone: str, message: str, status: int) -> Response:
         body = self.html(request, "toast.html", tone=tone, message=message)
         headers = {"HX-Retarget": "#toasts", "HX-Reswap": "afterbegin", "HX-Reselect": ".toast"}
-        return HTMLResponse(body, status, headers=headers | ({"HX-Trigger": "changed"} if tone == "good" else {}))
+        return HTMLResponse(body, status, headers=headers | ({"HX-Trigger": "changed"} if tone != "bad" else {}))
 
 
 def is_htmx(request: Request) -> bool:

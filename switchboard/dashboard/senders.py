@@ -15,6 +15,8 @@ _MOST_SUGGESTED = 1_000
 class Senders:
     chosen: str
     sessions: list[dict[str, object]]
+    lacks_proxy: bool = False
+    """There is nobody to choose, and nothing to link a number through."""
 
     @property
     def typed(self) -> bool:
@@ -30,4 +32,7 @@ async def senders(services: Services, chosen: str = "") -> Senders:
     ids = sorted(await services.store.sessions.ids(), key=natural)
     shown = await services.views.show(ids[:_MOST_SUGGESTED])
     linked = [one for one in shown if one["phone"] and one["status"] != State.LOGGED_OUT.value]
+    if not linked:
+        pool = await services.proxy_views.inventory()
+        return Senders(chosen, [], lacks_proxy=not pool["proxies"] and not services.allow_direct)
     return Senders(chosen, sorted(linked, key=lambda one: one["status"] != State.CONNECTED.value))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from switchboard.domain.messages import Message, Place, Status
+from switchboard.domain.messages import Message, Place, Status, Waiting
 
 WAITS = frozenset({Place.JOBS, Place.SCHEDULED, Place.OVERFLOW, Place.QUEUE, Place.OUTBOX})
 """Where a message can still be taken back."""
@@ -24,11 +24,17 @@ class Step:
     mark: Mark
     at: int | None = None
 
+    @property
+    def lies_ahead(self) -> bool:
+        return self.mark in (Mark.CURRENT, Mark.FUTURE)
+
 
 def timeline(message: Message) -> list[Step]:
     steps = [Step("accepted", Mark.DONE, message.created_at)]
     later = message.status is Status.SCHEDULED
-    if message.scheduled_for is not None:
+    if later and message.wait_reason is Waiting.DAILY_LIMIT:
+        steps.append(Step("put_off", Mark.CURRENT, message.due))
+    elif message.scheduled_for is not None:
         steps.append(Step("scheduled", Mark.CURRENT if later else Mark.DONE, message.scheduled_for))
     if message.status in _ENDED:
         return [*steps, *_the_end(message)]

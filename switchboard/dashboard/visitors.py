@@ -23,9 +23,13 @@ _RENEW_MS = DAY_MS // 24  # not at every request: each one is a write
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who looks, and what their forms must carry. `digest` names this sign-in, when all others are to end."""
+    """Who looks, and what their forms must carry. `digest` names this sign-in, when all others are to end.
+
+    `name` is that of the key they came `by_key` with; else it says how they came.
+    """
 
     name: str
+    by_key: bool
     csrf: str = field(repr=False)
     signed_in_at: int
     digest: str = field(repr=False)
@@ -72,7 +76,7 @@ class Visitors:
         if renewed:
             await self._sign_ins.touch(fingerprint, replace(sign_in, expires_at=until), now)
         csrf = self._signer.mark("csrf", token)
-        return Visitor(sign_in.who, csrf, sign_in.at, fingerprint, until if renewed else None)
+        return Visitor(sign_in.who, bool(sign_in.proof), csrf, sign_in.at, fingerprint, until if renewed else None)
 
     def renew(self, request: Request, response: Response, until: int) -> None:
         self._put_cookie(request, response, request.cookies[COOKIE], until)

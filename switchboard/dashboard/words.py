@@ -94,14 +94,19 @@ class Words:
 
     def event(self, kind: str, fields: Mapping[str, str]) -> str:
         """One sentence about what happened. Names the session if `sessionId` is among the fields."""
-        key = f"event.{kind}"
-        what = self._texts.lenient(key, self._values(kind, fields)) if self._texts.has(key) else kind
-        if why := self._because(kind, fields):
-            what = self._texts("words.because", what=what, why=why)
+        what = self._told(kind, fields)
         if fields.get("late") in ("true", "True"):
             what = self._texts("words.late", what=what)
         session = fields.get("sessionId")
         return self._texts("words.of_session", session=session, what=what) if session else what
+
+    def _told(self, kind: str, fields: Mapping[str, str]) -> str:
+        key, whole = f"event.{kind}", f"event.{kind}:{fields.get('reason')}"
+        if self._texts.has(whole):  # with this reason it is another sentence
+            return self._texts(whole)
+        what = self._texts.lenient(key, self._values(kind, fields)) if self._texts.has(key) else kind
+        why = self._because(kind, fields)
+        return self._texts("words.because", what=what, why=why) if why else what
 
     def _because(self, kind: str, fields: Mapping[str, str]) -> str:
         reason = fields.get("reason")

@@ -34,14 +34,17 @@ _WORKER_GRACE_S = 3
 _LOOK_S = 0.1
 
 # Lively, and within rules all the same: every cap and delay is checked as always, only the figures are the demo's.
+_FIGURES = ("DAILY", "PER_MINUTE", "BASE_DELAY_MS", "JITTER_MS", "HOURS")
 PACE = {
-    "DAILY": "300",
-    "PER_MINUTE": "12",
-    "BASE_DELAY_MS": "3000",
-    "JITTER_MS": "2000",
-    "HOURS": "00:00-24:00",
+    "COLD": ("300", "12", "3000", "2000", "00:00-24:00"),
+    "WARM": ("600", "20", "2000", "2000", "00:00-24:00"),
+    "HOT": ("1000", "30", "1500", "1500", "00:00-24:00"),
 }
-SETTINGS = {f"PACE__COLD__{name}": value for name, value in PACE.items()} | {
+SETTINGS = {
+    f"PACE__{level}__{name}": value
+    for level, figures in PACE.items()
+    for name, value in zip(_FIGURES, figures, strict=True)
+} | {
     "RECIPIENT_HOURS": "00:00-24:00",
     "MAX_SESSIONS_PER_PROXY": "3",  # so that one proxy can fail and its sessions find places on the others
     "PROVISIONING_INTERVAL_MS": "500",

@@ -23,8 +23,20 @@ _REFUSED_SCHEMES = {
 }
 
 
+# As providers list theirs. A password may hold colons; a port of digits tells this from anything else.
+_LISTED = re.compile(r"(?P<host>\[[^\]@]*\]|[^:@\[\]]+):(?P<port>[0-9]{1,5}):(?P<user>[^:]+):(?P<password>.+)")
+_HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
 class ProxyUrlError(ValueError):
-    """Says in one sentence what is wrong with a proxy's URL. Repeats nothing of it: errors end up in logs."""
+    """Says in one sentence what is wrong with a proxy's URL. Repeats nothing of it: errors end up in logs.
+
+    `code` is the same for programs, and for translations.
+    """
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +51,27 @@ class ProxyUrl:
     @classmethod
     def parse(cls, text: str) -> "ProxyUrl":
         """Not `urlsplit`: it drops line breaks silently, and its errors repeat what they were given."""
-        if " " in text or not text.isprintable():
-            raise ProxyUrlError("the URL holds white space or an invisible character; remove it, or write it as %20")
+        _check_visible(text)
         scheme, separator, rest = text.partition("://")
         _check_scheme(scheme.lower() if separator else "")
         if re.search(r"[/?#]", rest):
-            raise ProxyUrlError("nothing may follow the port; in a user or password write / as %2F, ? as %3F, # as %23")
+            raise ProxyUrlError(
+                "after_port", "nothing may follow the port; in a user or password write / as %2F, ? as %3F, # as %23"
+            )
         credentials, at, address = rest.rpartition("@")
         user, password = _credentials(credentials) if at else ("", "")
         host, port = _host_and_port(address)
         return cls(host, port, user, password)
+
+    @classmethod
+    def parse_pasted(cls, text: str) -> "ProxyUrl":
+        """From a person: also host:port:user:password, in which every character stands for itself."""
+        _check_visible(text)
+        listed = None if _HAS_SCHEME.match(text) else _LISTED.fullmatch(text)
+        if listed is None:
+            return cls.parse(text)
+        user, password = quote(listed["user"], safe=""), quote(listed["password"], safe="")
+        return cls.parse(f"{SCHEME}://{user}:{password}@{listed['host']}:{listed['port']}")
 
     @property
     def address(self) -> str:
@@ -65,30 +88,43 @@ class ProxyUrl:
         return (self.host.lower(), self.port, self.user) == (other.host.lower(), other.port, other.user)
 
 
+def _check_visible(text: str) -> None:
+    if " " in text or not text.isprintable():
+        raise ProxyUrlError(
+            "invisible", "the URL holds white space or an invisible character; remove it, or write it as %20"
+        )
+
+
 def _check_scheme(scheme: str) -> None:
     if not scheme:
-        raise ProxyUrlError(f"the URL does not say what kind of proxy it is; {_SHAPE}")
+        raise ProxyUrlError("no_scheme", f"the URL does not say what kind of proxy it is; {_SHAPE}")
+    if scheme in _REFUSED_SCHEMES:
+        raise ProxyUrlError("socks5" if scheme == "socks5" else "http", _REFUSED_SCHEMES[scheme])
     if scheme != SCHEME:
-        raise ProxyUrlError(_REFUSED_SCHEMES.get(scheme, f"this kind of proxy is not known; {_SHAPE}"))
+        raise ProxyUrlError("unknown_scheme", f"this kind of proxy is not known; {_SHAPE}")
 
 
 def _credentials(text: str) -> tuple[str, str]:
     user, _, password = text.partition(":")
     if not user:
-        raise ProxyUrlError(f"there is no user in front of the {'password' if password else '@'}; {_SHAPE}")
+        raise ProxyUrlError("no_user", f"there is no user in front of the {'password' if password else '@'}; {_SHAPE}")
     return _decoded(user, "user"), _decoded(password, "password")
 
 
 def _decoded(text: str, name: str) -> str:
     if re.search(r"%(?![0-9A-Fa-f]{2})", text):
-        raise ProxyUrlError(f"a % in the {name} is not followed by two hexadecimal digits; write % itself as %25")
+        raise ProxyUrlError(
+            "percent", f"a % in the {name} is not followed by two hexadecimal digits; write % itself as %25"
+        )
     raw = unquote_to_bytes(text)
     if len(raw) > _LONGEST_CREDENTIAL:
-        raise ProxyUrlError(f"the {name} is longer than {_LONGEST_CREDENTIAL} bytes, which SOCKS5 cannot carry")
+        raise ProxyUrlError(
+            "too_long", f"the {name} is longer than {_LONGEST_CREDENTIAL} bytes, which SOCKS5 cannot carry"
+        )
     # Bytes that are no UTF-8 become surrogates, which are not printable: no exception ever holds the password.
     decoded = raw.decode(errors="surrogateescape")
     if not decoded.isprintable():
-        raise ProxyUrlError(f"the {name} holds a control or invisible character, or is no UTF-8")
+        raise ProxyUrlError("unreadable", f"the {name} holds a control or invisible character, or is no UTF-8")
     return decoded
 
 
@@ -98,18 +134,20 @@ def _host_and_port(text: str) -> tuple[str, int]:
         host = _ipv6(inside)
         if host is None or not after.startswith(":"):
             raise ProxyUrlError(
-                "the brackets do not hold an IPv6 address with a port after it, like [2001:db8::7]:1080"
+                "brackets", "the brackets do not hold an IPv6 address with a port after it, like [2001:db8::7]:1080"
             )
         return host, _port(after[1:])
     host, colon, port = text.partition(":")
     if not host:
-        raise ProxyUrlError(f"the host is missing; {_SHAPE}")
+        raise ProxyUrlError("no_host", f"the host is missing; {_SHAPE}")
     if ":" in port:
-        raise ProxyUrlError(f"there are too many colons; {_SHAPE}, and an IPv6 address in brackets")
+        raise ProxyUrlError("colons", f"there are too many colons; {_SHAPE}, and an IPv6 address in brackets")
     if not _HOST_NAME.fullmatch(host):
-        raise ProxyUrlError("the host is neither a name nor an address; write a name outside ASCII in its xn-- form")
+        raise ProxyUrlError(
+            "host", "the host is neither a name nor an address; write a name outside ASCII in its xn-- form"
+        )
     if not colon:
-        raise ProxyUrlError(f"the port is missing, and none is assumed; {_SHAPE}")
+        raise ProxyUrlError("no_port", f"the port is missing, and none is assumed; {_SHAPE}")
     return host.lower(), _port(port)
 
 
@@ -122,7 +160,7 @@ def _ipv6(text: str) -> str | None:
 
 def _port(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= 65535:
-        raise ProxyUrlError("the port is not a number from 1 to 65535")
+        raise ProxyUrlError("port", "the port is not a number from 1 to 65535")
     return int(text)
 
 

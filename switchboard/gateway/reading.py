@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import fields
 from datetime import date, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from switchboard.domain import errors, hours
@@ -45,7 +46,7 @@ class Reading:
 
     async def messages(
         self, query: MessageQuery, limit: int, cursor: str | None, sessions: frozenset[str] = frozenset()
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         """Newest first, or a batch's in the order of its rows; of all sessions, or only of some.
 
         A page may hold fewer than `limit` and yet not be the last: only a cursor of None says so.
@@ -129,9 +130,7 @@ class Reading:
             raise errors.BatchNotFound(batch_id)
         return batch, self._show_batch(batch)
 
-    async def batches(
-        self, limit: int, cursor: str | None, sessions: frozenset[str] = frozenset()
-    ) -> dict[str, object]:
+    async def batches(self, limit: int, cursor: str | None, sessions: frozenset[str] = frozenset()) -> dict[str, Any]:
         """Newest first; of all sessions, or only of some."""
         page = await self._store.batches.page(limit, cursor, sessions)
         return {"items": [self._show_batch(batch) for batch in page.items], "nextCursor": page.next_cursor}
@@ -170,6 +169,8 @@ class Reading:
         if phone is not None or (session is not None and (await self._linked(session))):
             view = await self._store.accounts.look(session=session or "", phone=phone or "", now=now)
             zone, queue_size = view.account.profile.zone, view.account.waiting
+        elif session is None:
+            queue_size = (await self._store.messages.waiting())["queue"]
         today = date.fromisoformat(hours.day_of(now, zone))
         first, last = span or (on or today, on or today)
         if last < first or (last - first).days >= _MOST_DAYS:

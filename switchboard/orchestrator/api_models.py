@@ -62,7 +62,12 @@ class PairingRequest(_Request):
 class ProxyRequest(_Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"url": "socks5h://user:password@198.51.100.7:1080"}]})
 
-    url: str = Field(min_length=1, max_length=1000, repr=False)
+    url: str = Field(
+        min_length=1,
+        max_length=1000,
+        repr=False,
+        description="socks5h://user:password@host:port, or host:port:user:password as providers list it.",
+    )
 
 
 class LimitsShown(BaseModel):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from heapq import nsmallest
 from typing import NamedTuple
 
-from switchboard.domain.attention import Rank, attention, rank
+from switchboard.domain.attention import Attention, Rank, attention, rank
 from switchboard.domain.clock import Clock
 from switchboard.domain.errors import InvalidRequest
 from switchboard.domain.figures import FleetFigures
@@ -66,6 +66,11 @@ class Overview:
         }
         items = await self._views.show(nsmallest(limit, found, key=natural))
         return [{**item, "attention": found[str(item["sessionId"])].value} for item in items]
+
+    async def waiting_for_proxy(self) -> int:
+        """Sessions that would go on if the pool had a place for them."""
+        found = (await self._store.glances.take()).sessions
+        return sum(attention(one.state, one.reason, one.account) is Attention.WAITING_FOR_PROXY for one in found)
 
     async def page(
         self,

@@ -8,7 +8,7 @@ import structlog
 
 from switchboard.domain.clock import Clock
 from switchboard.domain.errors import InvalidRequest, ProxyInUse, ProxyNotFound, StoreUnavailable
-from switchboard.domain.proxies import Proxy, ProxyUrl
+from switchboard.domain.proxies import Proxy, ProxyUrl, ProxyUrlError
 from switchboard.domain.sessions import DIRECT
 from switchboard.orchestrator.prober import Prober, Verdict
 from switchboard.store import Store
@@ -97,9 +97,9 @@ class ProxyCare:
     async def add(self, text: str, field: str = "url") -> tuple[Proxy, bool]:
         """Into the pool, tried at once, so that its first status is true. Also: whether it is new."""
         try:
-            url = ProxyUrl.parse(text)
-        except ValueError as error:
-            raise InvalidRequest(f"{field}: {error}", field) from None
+            url = ProxyUrl.parse_pasted(text)
+        except ProxyUrlError as error:
+            raise InvalidRequest(f"{field}: {error}", field, reason=error.code) from None
         verdict = await self._prober.probe(url)
         fault = None if verdict.ok else verdict.code
         proxy, new = await self._store.proxies.add(url, "api", self._clock(), fault)
@@ -108,6 +108,8 @@ class ProxyCare:
                 f"{field}: the pool has this proxy already, as '{proxy}', and what you gave does not work: "
                 f"{verdict.detail} Nothing was changed.",
                 field,
+                reason="known",
+                fault=verdict.code,
                 proxyId=proxy,
             )
         if not new:

@@ -21,6 +21,8 @@ _TRIES = 50
 _DEVICE = "Switchboard"
 _CODE_MS = 60_000
 _LOOK_S = 0.1
+_NO_ID = "new"
+"""What its page's address would say is where the dashboard makes another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class SessionService:
 
     async def provision(self, request: Request, once: str = "") -> str:
         """A new session, its proxy fixed; returns its id. With the same `once`, the same session again."""
+        if request.session == _NO_ID:
+            raise errors.InvalidRequest(f"sessionId: '{_NO_ID}' can't be one", "sessionId")
         override = await self._override(request.proxy, request.proxy_field)
         digest = hashlib.sha256(json.dumps([request.session, request.phone, override, request.name]).encode())
         for _ in range(_TRIES):  # the pool may change between the choice and the move

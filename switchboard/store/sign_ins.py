@@ -92,7 +92,8 @@ class SignIns:
             await pipeline.execute()
 
     async def spend(self, link_digest: str, until: int, now: int) -> bool:
-        """A link that signs in by itself is used: whether for the first time. Remembered while it is good."""
+        """A link that signs in by itself, or a form that counts once, is used: whether for the first time. Remembered
+        while it is good."""
         async with store_errors():
             return bool(await self._client.set(self._keys("sign_in_spent", link_digest), "1", nx=True, px=until - now))
 

@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 
 import switchboard
 from switchboard.domain.errors import PayloadTooLarge, StoreUnavailable
@@ -31,6 +32,8 @@ def create_app(store: Store, parts: Sequence[str], routers: Routers) -> FastAPI:
         title="Switchboard",
         version=switchboard.__version__,
         description="Sends WhatsApp messages through many accounts, at a pace they can bear.",
+        docs_url=None,  # theirs load scripts from elsewhere, onto the origin where people are signed in
+        redoc_url=None,
     )
     install_error_handlers(app)
     # Side by side, the busiest first: a router within a router is one more search for every request.
@@ -56,8 +59,17 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         for path in schema["paths"].values():
             for operation in path.values():
                 operation.get("responses", {}).pop("422", None)
+        _name_scopes(app, schema["paths"])
         app.openapi_schema = schema
     return app.openapi_schema
+
+
+def _name_scopes(app: FastAPI, paths: dict[str, Any]) -> None:
+    """OpenAPI has a place for scopes only where keys come from OAuth; ours are told in a field of our own."""
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.include_in_schema and (scope := getattr(route, "needs", None)):
+            for method in route.methods or ():
+                paths[route.path_format][method.lower()]["x-scope"] = scope
 
 
 def _health(store: Store, parts: Sequence[str]) -> APIRouter:

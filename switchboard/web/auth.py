@@ -104,6 +104,8 @@ class Guard:
         guard = self
 
         class GuardedRoute(APIRoute):
+            needs = scope
+
             def get_route_handler(self) -> Handler:
                 handle = super().get_route_handler()
 
@@ -127,6 +129,8 @@ class Guard:
         guard = self
 
         class DirectRoute(APIRoute):
+            needs = scope
+
             def __init__(self, *args: Any, **options: Any) -> None:
                 super().__init__(*args, **options)
                 handle = self.get_route_handler()

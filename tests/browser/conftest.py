@@ -30,7 +30,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def watched_installation(proxies: int = 2, **settings: str) -> AsyncIterator[RealInstallation]:
     """None of its pages may break, whoever asked for it."""
     require_chromium()
-    async with real_installation(proxies, **settings) as it:
+    async with real_installation(proxies, start=True, **settings) as it:
         yield it
         broken = [line for line in it.program.log.splitlines() if "http.unexpected" in line]
         assert not broken, "\n".join(broken)

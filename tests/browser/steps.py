@@ -1,5 +1,6 @@
 """What people do on the pages, whatever the test is about, and how a test knows that a page kept itself true."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -31,11 +32,15 @@ async def is_live(page: Page) -> None:
     await expect(page.locator("body")).to_have_attribute("data-connection", "live")
 
 
+async def settled(page: Page) -> None:
+    """What was just put into it is awake: htmx listens to its fields."""
+    await expect(page.locator(".htmx-added")).to_have_count(0)
+
+
 async def ask_for_code(page: Page, name: str = "") -> str:
     """A new session by the form, up to the code on the screen. Its id."""
     await page.goto("/sessions/new")
     if name:
-        await page.locator("summary", has_text="More").click()
         await page.get_by_label("Name").fill(name)
     await page.get_by_role("button", name="Show the code").click()
     await page.wait_for_url("**/sessions/*/link")
@@ -82,14 +87,19 @@ async def says(page: Page, text: str) -> None:
     await expect(page.locator("#toasts")).to_contain_text(text)
 
 
-async def agree(page: Page, question: str) -> None:
-    """To what is asked before something that can't be undone."""
+async def agree(page: Page, question: str, yes: str | None = None) -> None:
+    """To what is asked before something that can't be undone, by the button that says what will happen."""
     asked = page.locator("dialog#confirm")
     await expect(asked).to_contain_text(question)
-    await asked.get_by_role("button", name="Yes, go on").click()
+    button = asked.locator("button[data-yes]")
+    await expect(button).to_have_text(yes or re.compile(r"\w"))
+    await button.click()
     await expect(asked).to_be_hidden()
 
 
 async def no_scrolling_sideways(page: Page) -> None:
-    widths = await page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
-    assert widths[0] <= widths[1], f"{page.url} is {widths[0]} wide on a screen of {widths[1]}"
+    """By the size of the screen: a phone's browser makes the window as wide as what is in it."""
+    view = page.viewport_size
+    assert view is not None
+    width = await page.evaluate("() => document.documentElement.scrollWidth")
+    assert width <= view["width"], f"{page.url} is {width} wide on a screen of {view['width']}"

@@ -12,7 +12,7 @@ from switchboard.dashboard.signing import Signer
 from switchboard.domain.sessions import Session, State
 from switchboard.store.keys import Keys
 from tests.browser.conftest import watched_installation
-from tests.browser.steps import EVIL_NAME, no_scrolling_sideways
+from tests.browser.steps import EVIL_NAME, no_scrolling_sideways, settled
 from tests.support.axe import check_accessible
 from tests.support.browser import Look, Visit, visiting
 from tests.support.past import Figures, invent_figures, invent_samples, invent_states, write_states
@@ -44,9 +44,10 @@ PAGES = (
     "/log",
     "/status",
     "/settings",
+    "/docs",
     "/nowhere",
 )
-OPEN_PAGES = ("/sign-in", "/scan/{token}", "/scan/forged", "/open/forged")
+OPEN_PAGES = ("/sign-in", "/docs", "/scan/{token}", "/scan/forged", "/open/forged")
 GONE = {"/nowhere": 404, "/scan/forged": 410, "/open/forged": 410}
 
 NARROWEST = 320  # a small phone, or a large one with everything enlarged
@@ -123,6 +124,8 @@ async def test_a_page_keeps_nobody_out(as_someone: Enter, scene: Scene, path: st
     assert (await visit.go(path.format(**scene))).status == GONE.get(path, 200)
     if path == "/batches/new":
         await page.locator("input[type=file]").set_input_files(_TABLE)
+        await expect(page.locator("textarea#f-template")).to_be_visible()
+        await settled(page)
         await page.locator("textarea#f-template").fill("{name}!")
         await expect(page.locator("#composed table")).to_have_count(2)
     await page.evaluate("() => document.querySelectorAll('details').forEach(one => { one.open = true })")

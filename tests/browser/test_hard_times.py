@@ -66,7 +66,7 @@ async def test_a_page_says_that_the_server_is_away_and_catches_up_when_it_is_bac
         await expect(banner).to_have_text("Connection lost. Trying again…", timeout=10_000)
         await expect(other.page.locator("#connection")).to_have_text(re.compile("[א-ת]"), timeout=10_000)
         await page.get_by_role("button", name="Restart").click()
-        await says(page, "Switchboard can't be reached right now. Nothing was changed")
+        await says(page, "Switchboard can't be reached right now, so it is not known whether this was done")
 
         await installation.whatsapp.log_out("972501160001")
         await installation.start()

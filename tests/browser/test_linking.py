@@ -31,9 +31,8 @@ async def test_a_code_appears_is_scanned_and_connected_is_seen_without_reload(
     installation: RealInstallation, visit: Visit, enter: Open
 ) -> None:
     page = visit.page
-    await expect(page.get_by_role("link", name="Link your first number")).to_be_visible()
     session = await ask_for_code(page, name="Front desk")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Link a phone: Front desk")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Link a number: Front desk")
     overview = (await enter()).page
     row = overview.locator(f"#row-{session}")
     await expect(row).to_contain_text("Waiting for scan")
@@ -125,7 +124,7 @@ async def test_the_keyboard_alone_is_enough_to_sign_in_and_link_a_number(
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     await page.keyboard.press("Enter")
-    await _tab_to(page, "Link a number")
+    await _tab_to(page, "Link ")  # "your first number", or "a number"
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(re.compile("/sessions/new$"))
     await _tab_to(page, "Show the code")

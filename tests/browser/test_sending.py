@@ -1,11 +1,12 @@
 """One message from the form to the phone, and every step of it seen on the screen while it happens."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.conftest import watched_installation
 from tests.browser.steps import agree, is_live, says, without_reload
@@ -44,7 +45,7 @@ async def test_a_message_is_seen_to_be_sent_delivered_and_read(installation: Rea
     async with without_reload(page):
         for status in ("Sent", "Delivered"):
             await expect(badge).to_have_text(status, timeout=15_000)
-        await expect(page.locator("[aria-current=step]")).to_contain_text("Read")
+        await expect(page.locator("[aria-current=step]")).to_contain_text("To be read")
         assert await installation.whatsapp.reads("972509876501", SENDER) == 1
         await expect(badge).to_have_text("Read")
         await expect(page.locator(".timeline .step-done")).to_have_count(5)
@@ -52,15 +53,34 @@ async def test_a_message_is_seen_to_be_sent_delivered_and_read(installation: Rea
     await expect(page.locator("#session meter").first).to_have_attribute("value", "1")
 
 
-async def test_a_double_click_sends_once(installation: RealInstallation, page: Page) -> None:
+async def test_a_double_click_sends_once_and_so_does_a_repeated_request(
+    installation: RealInstallation, page: Page
+) -> None:
     await _write(page, "+972 50-987-6502", "only once, please")
-    await page.get_by_role("button", name="Send", exact=True).dblclick()
+    let_through = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await let_through.wait()
+        await route.continue_()
+
+    await page.route("**/send", hold)
+    button = page.get_by_role("button", name="Send", exact=True)
+    async with page.expect_request("**/send") as sent:
+        await button.dblclick()
+    await expect(button).to_be_disabled()
+    let_through.set()
     await page.wait_for_url("**/messages/*")
+
+    request = await sent.value
+    headers = {name: value for name, value in request.headers.items() if name in ("content-type", "x-csrf-token")}
+    headers |= {"Origin": installation.url, "HX-Request": "true"}
+    again = await page.request.post("/send", data=request.post_data, headers=headers)
+    assert again.headers["hx-redirect"] == page.url.removeprefix(installation.url)
+
     await installation.arrives(SENDER, "only once, please")
     await page.goto("/messages?to=972509876502")
     await expect(page.locator("#messages tbody tr")).to_have_count(1)
-    shown = await installation.whatsapp.texts(sender=SENDER, to="972509876502")
-    assert shown == ["only once, please"]
+    assert await installation.whatsapp.texts(sender=SENDER, to="972509876502") == ["only once, please"]
 
 
 async def test_what_cant_be_sent_is_said_at_its_field_and_nothing_is_lost(page: Page, visit: Visit) -> None:

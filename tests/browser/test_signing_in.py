@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import Open
+from tests.browser.steps import agree, says
 from tests.support.browser import Visit
 from tests.support.premises import API_KEY
 from tests.support.real_installation import RealInstallation
@@ -76,11 +77,25 @@ async def test_a_person_signs_in_comes_where_they_wanted_to_and_signs_out(
     await expect(page).to_have_url(re.compile("/sign-in"))
 
 
+async def test_who_was_signed_out_is_told_and_keeps_what_was_typed(visit: Visit) -> None:
+    page = visit.page
+    await visit.go("/settings")
+    await page.get_by_label("New password").fill("half of a new one")
+    await page.context.clear_cookies()
+    visit.problems.expect("401 POST /settings/sign-out-everywhere")
+    await page.get_by_role("button", name="Sign out everywhere").click()
+    await agree(page, "Sign out everywhere?", "Sign out everywhere")
+    await says(page, "You are signed out.")
+    assert await page.get_by_label("New password").input_value() == "half of a new one"
+    await page.get_by_role("link", name="Sign in again").click()
+    await expect(page).to_have_url(re.compile(r"/sign-in\?next=/settings$"))
+
+
 async def test_a_stranger_sees_no_page_and_changes_nothing(installation: RealInstallation, open_page: Open) -> None:
     page = (await open_page(installation.url)).page
     for path in BEHIND_THE_DOOR:
         answer = await page.request.get(path, headers={"Accept": "text/html"}, max_redirects=0)
-        assert (answer.status, answer.headers["location"].partition("?")[0]) == (303, "/sign-in"), path
+        assert (answer.status, answer.headers.get("location", "").partition("?")[0]) == (303, "/sign-in"), path
     before = await _proxies(installation)
     refused = await page.request.post("/proxies", form={"url": A_PROXY}, headers={"Origin": installation.url})
     assert refused.status == 401

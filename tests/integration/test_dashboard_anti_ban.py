@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from switchboard.dashboard.services import PhoneRefused
 from switchboard.domain.hours import Hours
 from switchboard.domain.pacing import Policy
 from switchboard.domain.trust import CONSERVATIVE, STANDARD, Overrides, TrustTable
 from switchboard.settings import Settings
 from tests.support.board import PHONES, Board, opened_board
-from tests.support.dashboard import Desk, Shown, opened_desk
+from tests.support.dashboard import ORIGIN, Desk, Shown, opened_desk
 from tests.support.driver import DAY, NOON, Driver
 
 pytestmark = pytest.mark.anyio
@@ -29,6 +30,11 @@ async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[B
 async def desk(board: Board) -> AsyncIterator[Desk]:
     async with opened_desk(board) as desk:
         yield desk
+
+
+class NoPhone:
+    async def scan(self, qr: str) -> str:
+        raise PhoneRefused
 
 
 @pytest.fixture
@@ -48,6 +54,19 @@ def field(page: Shown, name: str) -> dict[str, str | None]:
     return found
 
 
+def faults(page: Shown) -> dict[str, str]:
+    """What is said at which field."""
+    said = re.findall(r'<p class="hint bad" id="f-(\w+)-fault" data-fault="f-\1"[^>]*>([^<]+)</p>', page.html)
+    return dict(said)
+
+
+async def without_scripts(desk: Desk, path: str, **fields: Any) -> Shown:
+    headers = {"Origin": ORIGIN, "Accept": "text/html"}
+    answer = await desk.http.post(path, data={"csrf": desk.csrf, **fields}, headers=headers)
+    assert answer.status_code == 400, answer.text
+    return Shown(answer)
+
+
 def plotted(page: Shown) -> Any:
     found = re.search(r'<script type="application/json">(.*?)</script>', page.html, re.DOTALL)
     assert found
@@ -57,7 +76,11 @@ def plotted(page: Shown) -> Any:
 class TestTheTable:
     async def test_both_presets_stand_side_by_side(self, desk: Desk) -> None:
         page = await desk.page("/anti-ban")
-        assert "In force: Standard" in page.text
+        assert "In force: Standard preset" in page.text
+        assert "changed by settings" not in page.text
+        assert [
+            text for text in ("In force Conservative preset", "Standard preset Conservative") if text in page.text
+        ] == ["In force Conservative preset"], "the columns"
         cold = page.text[page.text.index("Cold from the first day") :]
         assert cold.startswith("Cold from the first day 20 5 \u20665–8\u2069 s 09:00-21:00 10 5 \u20663.5–6.5\u2069 s")
         assert "after 3 days" in page.text
@@ -70,7 +93,7 @@ class TestTheTable:
         policy = Policy(TrustTable(CONSERVATIVE))
         async with opened_desk(board, policy=policy, configuration=settings.effective()) as desk:
             page = await desk.page("/anti-ban")
-        assert "In force: Conservative" in page.text
+        assert "In force: Conservative preset" in page.text
         assert "Cold from the first day 10 5" in page.text
         assert "PACING_PRESET=standard" in page.text
 
@@ -79,8 +102,14 @@ class TestTheTable:
         async with opened_desk(board, policy=Policy(TrustTable(levels))) as desk:
             page = await desk.page("/anti-ban")
         assert "PACE__WARM__DAILY" in page.text
+        assert "In force: Standard preset, changed by settings" in page.text
         assert "PACE__COLD" not in page.text
         assert "33" in page.text
+
+    async def test_the_demo_says_that_its_figures_are_its_own(self, board: Board, desk: Desk) -> None:
+        assert "The demo's figures" not in (await desk.page("/anti-ban")).text
+        async with opened_desk(board, phone=NoPhone()) as demo:
+            assert "The demo's figures are much livelier" in (await demo.page("/anti-ban")).text
 
 
 class TestTheList:
@@ -108,7 +137,7 @@ class TestTheList:
     async def test_one_that_was_never_linked_has_none(self, board: Board, desk: Desk) -> None:
         await board.store.sessions.register("worker_1", board.now)
         page = await desk.page("/anti-ban")
-        assert "has no limits yet" in page.text
+        assert "so it has no limits" in page.text
         assert "/anti-ban/worker_1" not in page.links
         await desk.page("/anti-ban/worker_1", status=409)
 
@@ -154,10 +183,11 @@ class TestTheForm:
         await desk.press("/anti-ban/worker_1", daily="", delay=" ")
         assert await limits(board) == Overrides()
 
-    async def test_back_to_the_table_asks_and_does(self, board: Board, desk: Desk, driver: Driver) -> None:
+    async def test_resetting_to_the_table_asks_and_does(self, board: Board, desk: Desk, driver: Driver) -> None:
         assert "/anti-ban/worker_1/reset" not in (await desk.page("/anti-ban/worker_1")).actions
         await desk.press("/anti-ban/worker_1", daily="15")
         page = await desk.page("/anti-ban/worker_1")
+        assert "Reset to the table's figures" in page.text
         [form] = [one for one in page.attributes if one.get("action") == "/anti-ban/worker_1/reset"]
         assert "Remove everything that was set by hand?" in (form["hx-confirm"] or "")
         await desk.press("/anti-ban/worker_1/reset")
@@ -168,26 +198,45 @@ class TestTheForm:
         [
             ({"daily": "0"}, "from 1 to 10,000"),
             ({"daily": "10001"}, "from 1 to 10,000"),
-            ({"daily": "2.5"}, "a whole number"),
+            ({"daily": "2.5"}, "A whole number"),
             ({"per_minute": "121"}, "from 1 to 120"),
             ({"delay": "soon"}, "from 0 to 3,600"),
             ({"delay": "nan"}, "from 0 to 3,600"),
             ({"delay": "-1"}, "from 0 to 3,600"),
             ({"jitter": "3601"}, "from 0 to 3,600"),
-            ({"opens": "25:00"}, "two times like 07:00"),
+            ({"opens": "25:00"}, "Two times like 07:00"),
             ({"opens": "08:00", "closes": "08:00"}, "that differ"),
-            ({"timezone": "Mars/Olympus"}, "a name like Asia/Jerusalem"),
-            ({"timezone": "../etc/passwd"}, "a name like Asia/Jerusalem"),
+            ({"timezone": "Mars/Olympus"}, "A name like Asia/Jerusalem"),
+            ({"timezone": "../etc/passwd"}, "A name like Asia/Jerusalem"),
         ],
     )
     async def test_what_can_not_be_is_refused_and_changes_nothing(
         self, board: Board, desk: Desk, driver: Driver, wrong: dict[str, Any], sentence: str
     ) -> None:
         refused = await desk.press("/anti-ban/worker_1", status=400, **wrong)
-        assert sentence in refused.text
+        assert "input" not in {one["tag"] for one in refused.attributes}, "what was typed stays where it is"
         assert await limits(board) == Overrides()
         looked = await desk.press("/anti-ban/worker_1/preview", **wrong)
-        assert sentence in looked.text
+        assert "this is the day with the limits that hold now" in looked.text
+        whole = await without_scripts(desk, "/anti-ban/worker_1", **wrong)
+        for answer in (refused, looked, whole):
+            assert {name: sentence in text for name, text in faults(answer).items()} == dict.fromkeys(
+                ("opens", "closes") if "opens" in wrong else wrong, True
+            )
+        for name, typed in wrong.items():
+            assert field(whole, name)["value"] == typed
+            assert field(whole, name)["aria-invalid"] == "true"
+            assert f"f-{name}-fault" in (field(whole, name)["aria-describedby"] or "").split()
+
+    async def test_every_field_that_is_wrong_says_so_and_is_quiet_once_it_is_right(
+        self, desk: Desk, driver: Driver
+    ) -> None:
+        given: dict[str, Any] = {"daily": "0", "delay": "soon", "per_minute": "3"}
+        assert faults(await desk.press("/anti-ban/worker_1/preview", **given)).keys() == {"daily", "delay"}
+        looked = await desk.press("/anti-ban/worker_1/preview", **given | {"daily": "1"})
+        assert faults(looked).keys() == {"delay"}
+        [daily] = [one for one in looked.attributes if one.get("id") == "f-daily-fault"]
+        assert daily["hx-swap-oob"] == "true", "it is emptied in the page, too"
 
     async def test_the_figures_of_a_preset_can_be_filled_in(self, board: Board, desk: Desk, driver: Driver) -> None:
         page = await desk.page("/anti-ban/worker_1?use=conservative")
@@ -196,6 +245,14 @@ class TestTheForm:
         assert "They hold once they are saved" in page.text
         assert await limits(board) == Overrides()
         await desk.page("/anti-ban/worker_1?use=daring", status=400)
+
+    async def test_a_preset_is_what_its_name_says_whatever_the_settings_are(self, board: Board, driver: Driver) -> None:
+        levels = {level: Overrides(daily=300, per_minute=12).apply(of) for level, of in STANDARD.items()}
+        async with opened_desk(board, policy=Policy(TrustTable(levels))) as desk:
+            page = await desk.page("/anti-ban/worker_1?use=standard")
+        assert (field(page, "daily")["value"], field(page, "daily")["placeholder"]) == ("20", "300")
+        assert "Fill in: Standard preset" in page.text
+        assert "Standard preset: its figures for this level are filled in" in page.text
 
     async def test_sessions_of_one_account_share_them(self, desk: Desk, driver: Driver) -> None:
         assert "sessions together" not in (await desk.page("/anti-ban/worker_1")).text

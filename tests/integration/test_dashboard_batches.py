@@ -93,7 +93,8 @@ async def test_an_empty_list_says_what_to_do(desk: Desk) -> None:
     assert "/batches/new" in page.links
 
 
-async def test_without_a_number_it_says_how_to_get_one(desk: Desk) -> None:
+async def test_without_a_number_it_says_how_to_get_one(board: Board, desk: Desk) -> None:
+    await board.proxy()
     page = await desk.page("/batches/new")
     assert "/sessions/new" in page.links
     assert "/batches" not in page.actions
@@ -161,6 +162,23 @@ async def test_bad_rows_are_named_with_their_lines(driver: Driver, desk: Desk) -
     assert "checked" not in field(page, "skip")
     assert "checked" in field(await look(desk, BAD, skip="4"), "skip")
     assert "checked" not in field(await look(desk, BAD, skip="3"), "skip"), "that was about other rows"
+
+
+async def test_local_numbers_without_a_country_are_explained_once(board: Board, driver: Driver, desk: Desk) -> None:
+    local = "phone,name\n0509876541,Dana\n0509876542,Yossi\n"
+    page = await look(desk, local)
+    assert page.text.count("DEFAULT_COUNTRY") == 1
+    assert "DEFAULT_COUNTRY" not in (await look(desk, GOOD)).text
+    async with opened_desk(board, default_country="IL") as desk:
+        assert "Queue 2 messages" in (await look(desk, local)).text
+        assert "DEFAULT_COUNTRY" not in (await look(desk, BAD)).text
+
+
+async def test_who_gets_more_than_one_message_is_counted_and_may(driver: Driver, desk: Desk) -> None:
+    page = await look(desk, GOOD + "972509876541,Dana Cohen,20\n+972 50-987-6541,Dana Levi,21\n")
+    assert "One recipient appears more than once" in page.text
+    assert "Queue 5 messages" in page.text
+    assert "more than once" not in (await look(desk, GOOD)).text
 
 
 async def test_very_many_bad_rows_are_counted(driver: Driver, desk: Desk) -> None:
@@ -286,7 +304,10 @@ async def test_past_the_days_allowance(driver: Driver, desk: Desk) -> None:
     await driver.send()
     await driver.confirm((await driver.attempt()).message_id)
     assert "sent its 1 messages of today" in (await queue(desk, status=429)).text
-    batch_of(await queue(desk, deferrable="true"))
+    batch = batch_of(await queue(desk, deferrable="true"))
+    page = await desk.page(f"/batches/{batch}")
+    assert "Today's allowance is used up: the 3 messages wait for tomorrow." in page.text
+    assert "today's allowance is used up (expected: 10 Jun, 00:00)" in page.text
 
 
 async def test_without_scripts_the_whole_page_answers(driver: Driver, desk: Desk) -> None:
@@ -303,6 +324,22 @@ async def test_without_scripts_the_whole_page_answers(driver: Driver, desk: Desk
 # How far it is
 
 
+async def test_its_page_has_its_first_messages_and_no_texts(board: Board, driver: Driver, desk: Desk) -> None:
+    await board.client.hset(f"{board.prefix}session:a", "name", "<b>Shop</b>")
+    rows = "".join(f"97250987{n:04},N{n}\n" for n in range(1000, 1030))
+    batch = batch_of(await queue(desk, "phone,name\n" + rows))
+    page = await desk.page(f"/batches/{batch}")
+    ids = await driver.store.batches.rows(batch, 0, 30)
+    assert [link for link in page.links if link.startswith("/messages/")] == [f"/messages/{id_}" for id_ in ids[:20]]
+    assert "The first 20 are shown." in page.text
+    assert "Show all 30" in page.text
+    assert SECRET_TEXT not in page.html
+    assert "Batch of 9 Jun, 12:00" in page.text
+    for shown in (page, await desk.page("/batches")):
+        assert "<b>Shop</b> · a" in shown.text
+        assert "<b>Shop" not in shown.html
+
+
 def bar(page: Shown) -> dict[str, str | None]:
     [found] = [one for one in page.attributes if one.get("class") == "share"]
     return found
@@ -311,19 +348,19 @@ def bar(page: Shown) -> dict[str, str | None]:
 async def test_its_progress(driver: Driver, desk: Desk) -> None:
     batch = batch_of(await queue(desk))
     page = await desk.page(f"/batches/{batch}")
-    assert bar(page)["aria-label"] == "Waiting: 3"
-    assert "3 still wait" in page.text
+    assert bar(page)["aria-label"] == "Not sent yet: 3"
+    assert "3 not sent yet" in page.text
     assert "Done about" in page.text
     driver.now += 1  # a moment lies between the rows of a batch, for their order
     await driver.confirm((await driver.attempt()).message_id, Status.READ)
     await driver.nack(await driver.attempt(), FailureClass.NOT_ON_WHATSAPP)
     page = await desk.page(f"/batches/{batch}")
-    assert bar(page)["aria-label"] == "Read: 1, Waiting: 1, Failed: 1"
+    assert bar(page)["aria-label"] == "Read: 1, Not sent yet: 1, Given up: 1"
     assert f"/messages?batch={batch}" in page.links
     assert f"/messages?status=failed&batch={batch}" in page.links
     await driver.confirm((await driver.attempt()).message_id)
     page = await desk.page(f"/batches/{batch}")
-    assert bar(page)["aria-label"] == "Read: 1, Sent: 1, Failed: 1"
+    assert bar(page)["aria-label"] == "Read: 1, Sent: 1, Given up: 1"
     assert f"/batches/{batch}/cancel" not in page.actions
     assert any(one.get("data-on") == "messages sessions" for one in page.attributes)
 
@@ -333,7 +370,7 @@ async def test_what_is_left_can_be_cancelled(driver: Driver, desk: Desk) -> None
     await driver.confirm((await driver.attempt()).message_id)
     page = await desk.page(f"/batches/{batch}")
     [ask] = [one["hx-confirm"] for one in page.attributes if one.get("action") == f"/batches/{batch}/cancel"]
-    assert ask == "Cancel the 2 messages of this batch that still wait? What has been sent stays sent."
+    assert ask == "Cancel the 2 messages of this batch that were not sent yet? What has been sent stays sent."
     assert "2 messages will not be sent" in (await desk.press(f"/batches/{batch}/cancel")).text
     assert bar(await desk.page(f"/batches/{batch}"))["aria-label"] == "Sent: 1, Cancelled: 2"
 

@@ -69,6 +69,7 @@ def ids(desk_html: str) -> list[str]:
 async def test_when_nothing_failed_it_says_so(desk: Desk) -> None:
     page = await desk.page("/dead-letters")
     assert "No dead letters" in page.text
+    assert "Messages that Switchboard gave up on." in page.text
     assert "/messages" in page.links
 
 

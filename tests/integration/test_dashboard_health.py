@@ -168,7 +168,8 @@ async def test_a_person_at_an_unknown_address_gets_a_page(desk: Desk) -> None:
         ("GET", "/no/such/place", "application/json"),
         ("GET", "/no/such/place", "*/*"),
         ("GET", "/api/nothing", "text/html"),
-        ("POST", "/no/such/place", "text/html"),
+        ("POST", "/no/such/place", "*/*"),
+        ("POST", "/api/nothing", "text/html"),
     ],
 )
 async def test_a_program_gets_what_it_gets_everywhere(desk: Desk, method: str, path: str, accept: str) -> None:
@@ -181,5 +182,33 @@ async def test_what_is_there_is_not_hidden(desk: Desk, path: str) -> None:
     assert (await desk.http.get(path, headers={"Accept": "text/html"})).status_code == 200
 
 
-async def test_a_wrong_method_is_still_called_so(desk: Desk) -> None:
-    assert (await desk.http.get("/sign-out", headers={"Accept": "text/html"})).status_code == 405
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [
+        ("/settings/password", "/settings"),
+        ("/settings/keys", "/settings"),
+        ("/settings/keys/0123456789ab/revoke", "/settings"),
+        ("/sessions/worker_1/queue/x/cancel", "/sessions/worker_1"),
+        ("/sign-out", "/"),
+        ("/language", "/"),
+    ],
+)
+async def test_where_only_forms_go_a_person_is_led_to_the_page_around_it(desk: Desk, path: str, page: str) -> None:
+    shown = await desk.page(path, status=303)
+    assert shown.response.headers["location"] == page
+    assert shown.response.headers["cache-control"] == "no-store"
+    program = await desk.http.get(path, headers={"Accept": "application/json"})
+    assert (program.status_code, program.json()["error"]) == (405, "METHOD_NOT_ALLOWED")
+
+
+@pytest.mark.parametrize("path", ["/settings", "/", "/no/such/place"])
+async def test_a_form_that_goes_nowhere_is_answered_by_a_page(desk: Desk, path: str) -> None:
+    answer = await desk.http.post(path, headers={"Accept": "text/html", "Accept-Language": "en"})
+    assert answer.status_code in {404, 405}
+    assert "There is nothing at this address." in answer.text
+    assert "nonce-" in answer.headers["content-security-policy"]
+
+
+async def test_the_api_answers_in_its_own_way(board: Board) -> None:
+    answer = await board.ask("DELETE", "/api/sessions")
+    assert (answer.status_code, answer.json()["error"]) == (405, "METHOD_NOT_ALLOWED")

@@ -86,7 +86,7 @@ async def test_a_double_click_makes_one_session(board: Board, desk: Desk) -> Non
 async def test_without_a_proxy_there_is_a_way_to_one_instead_of_a_form(board: Board) -> None:
     async with opened_desk(board) as desk:
         page = await desk.page("/sessions/new")
-        assert "never directly" in page.text
+        assert "WhatsApp sees a number at the address of its proxy" in page.text
         assert "/proxies" in page.links
         assert "/sessions" not in page.actions
 
@@ -120,6 +120,41 @@ async def test_what_makes_no_sense_is_refused(board: Board, desk: Desk, fields: 
     refused = await desk.press("/sessions", status=400, **fields)
     assert refused.response.headers["hx-retarget"] == "#toasts"
     assert not await board.store.sessions.ids()
+
+
+async def test_the_name_comes_first_and_not_among_what_is_seldom_needed(board: Board, desk: Desk) -> None:
+    page = await desk.page("/sessions/new")
+    assert page.html.index('name="name"') < page.html.index('<details class="more">')
+    assert 'placeholder="Support, Tel Aviv branch"' in page.html
+
+
+# Leaving it.
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_what_was_never_linked_can_be_cancelled(board: Board, desk: Desk, asked: bool) -> None:
+    session = await (waiting(board) if asked else board.provision())
+    assert f"/sessions/{session}/link/cancel" in (await desk.page(f"/sessions/{session}/link")).actions
+    left = await desk.press(f"/sessions/{session}/link/cancel")
+    assert left.response.headers["hx-redirect"] == "/"
+    assert "Cancelled: no number was linked." in (await desk.page("/")).text
+    await board.up()
+    assert not await board.store.sessions.ids()
+    gone = Shown(await desk.http.get(f"/sessions/{session}/link", headers={"HX-Request": "true"}))
+    assert [one["id"] for one in gone.attributes if one["tag"] == "section"] == ["link"], "in place of what it showed"
+
+
+async def test_what_was_linked_before_is_not_deleted_by_the_way(board: Board, desk: Desk) -> None:
+    session = await board.linked(MINE)
+    await desk.press(f"/sessions/{session}/link/cancel", status=409)
+    await board.disconnected(session, "logged_out")
+    await board.settle()
+    await desk.press(f"/sessions/{session}/link/again")
+    page = await desk.page(f"/sessions/{session}/link")
+    assert f"/sessions/{session}/link/cancel" not in page.actions
+    assert f"/sessions/{session}" in page.links
+    await desk.press(f"/sessions/{session}/link/cancel", status=409)
+    assert (await board.look(session)).phone == MINE
 
 
 # The code.
@@ -195,9 +230,9 @@ async def test_nobody_scanned_in_time_leads_to_another_start(board: Board, desk:
 @pytest.mark.parametrize(
     ("kind", "data", "words"),
     [
-        ("DISCONNECTED", {"reason": "logged_out"}, "the phone unlinked it"),
+        ("DISCONNECTED", {"reason": "logged_out"}, "logged out on the phone"),
         ("STATUS_CHANGE", {"status": "passkey_required"}, "the phone asks for a passkey"),
-        ("AUTH_FAILURE", {"code": "403"}, "WhatsApp does not let this account in"),
+        ("AUTH_FAILURE", {"code": "403"}, "WhatsApp does not let this number in"),
         ("DISCONNECTED", {"reason": "replaced"}, "another program uses this link"),
     ],
 )
@@ -227,7 +262,7 @@ async def test_without_a_proxy_it_waits_and_says_so(board: Board, desk: Desk) ->
     await board.store.proxies.mark("proxy_1", ok=False, now=board.now, reason="timeout")
     await board.up()
     page = await desk.page(f"/sessions/{session}/link")
-    assert "no proxy has room or works" in page.text
+    assert "it waits for a proxy that works and has room" in page.text
     assert "/proxies" in page.links
 
 
@@ -347,9 +382,9 @@ async def test_in_hebrew_it_reads_from_right_to_left(board: Board, desk: Desk) -
     for path in ("/sessions/new", f"/sessions/{session}/link"):
         page = await desk.page(path, language="he")
         assert 'dir="rtl"' in page.html
-        assert "חיבור טלפון" in page.text
+        assert "קישור מספר" in page.text
     await board.connected(session, MINE)
-    assert "מחובר" in (await desk.page(f"/sessions/{session}/link", language="he")).text
+    assert "מקושר" in (await desk.page(f"/sessions/{session}/link", language="he")).text
 
 
 async def test_a_name_is_shown_as_it_was_written(board: Board, desk: Desk) -> None:

@@ -80,6 +80,19 @@ async def test_it_ends_with_the_sign_in(board: Board) -> None:
     assert await stream.next() == set()
 
 
+async def test_nothing_goes_on_when_the_page_is_left(board: Board) -> None:
+    stream = Stream(board)
+    await stream.hello()
+    before = asyncio.all_tasks()
+    watching = asyncio.create_task(stream.next())
+    while len(asyncio.all_tasks() - before) < 3:  # it waits, for news and for the end
+        await asyncio.sleep(0.01)
+    watching.cancel()  # as the server does when a browser is gone
+    await asyncio.wait([watching])
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
 async def test_it_ends_when_we_stop(board: Board) -> None:
     stream = Stream(board)
     await stream.hello()

@@ -130,6 +130,14 @@ async def test_older_ones_page_by_page(board: Board, desk: Desk) -> None:
     assert "data-log-source" not in older.html, "an older page stands still"
 
 
+async def test_the_search_is_folded_away_on_a_phone_unless_it_is_used(desk: Desk) -> None:
+    for query, used in (("", False), ("?kind=trouble", False), ("?q=x", True), ("?session=worker_1", True)):
+        page = await desk.page(f"/log{query}")
+        [switch] = [one for one in page.attributes if one.get("id") == "show-filters"]
+        assert ("checked" in switch) == used
+        assert "show-filters" in [one.get("for") for one in page.attributes if one["tag"] == "label"]
+
+
 async def test_before_the_first_of_all_there_is_nothing(desk: Desk) -> None:
     await desk.page("/log?before=0-0")
 

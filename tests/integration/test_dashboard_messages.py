@@ -3,12 +3,15 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
 from switchboard.domain.messages import Status
 from switchboard.domain.retry import FailureClass
+from switchboard.domain.sessions import State
 from switchboard.store.intake import Entry, Row
+from switchboard.store.sessions import With
 from tests.support.board import Board, opened_board
 from tests.support.dashboard import Desk, Shown, opened_desk
 from tests.support.driver import UNHURRIED, Driver
@@ -96,6 +99,9 @@ async def test_tabs_hold_what_they_say(board: Board, driver: Driver, desk: Desk)
     assert listed(await desk.page("/messages?status=failed")) == [dead]
     assert listed(await desk.page("/messages?status=read")) == [read]
     assert listed(await desk.page("/messages?status=waiting")) == [waits]
+    later = await driver.send(due=driver.now + 3_600_000)
+    assert listed(await desk.page("/messages?status=scheduled")) == [later]
+    assert listed(await desk.page("/messages?status=waiting")) == [waits], "as the overview counts them"
     assert listed(await desk.page("/messages?status=queued,read")) == [waits, read], "as the API names them"
     assert "the recipient is not on WhatsApp" in (await desk.page("/messages?status=failed")).text
     empty = await desk.page("/messages?status=cancelled")
@@ -116,6 +122,50 @@ async def test_filters_find_and_stay_in_the_links(board: Board, driver: Driver, 
     assert listed(found) == [mine]
     assert "/messages?status=sent&reference=order+17%2F%D7%90" in found.links
     assert "/messages" in found.links
+
+
+async def test_a_session_is_found_by_its_id_its_name_or_its_number(board: Board, driver: Driver, desk: Desk) -> None:
+    for session, phone, name in (
+        ("b", OTHER, "Shop נועה"),
+        ("shop", "972500000003", "b"),
+        ("c", "442000000004", "Shop"),
+    ):
+        await driver.link(session, phone)
+        await board.client.hset(f"{board.prefix}session:{session}", "name", name)
+    sent = {session: await send(driver, board, session=session) for session in ("a", "b", "shop", "c")}
+
+    async def found(word: str) -> list[str]:
+        return listed(await desk.page("/messages?" + urlencode({"session": word})))
+
+    assert await found("b") == [sent["b"]], "an id before a name"
+    assert await found("SHOP") == [sent["c"]], "the whole name before a part of one"
+    assert await found("sho") == [sent["c"], sent["b"]]
+    assert await found("נועה") == [sent["b"]]
+    for phone in ("+972 50-000-0002", "0500000002", "00972500000002", OTHER):
+        assert await found(phone) == [sent["b"]]
+    assert await found("nobody at all") == []
+    sessions, to_delete = driver.store.sessions, {"wanted": "delete"}
+    await sessions.turn("c", State.STOPPED, "deleting", driver.now, {With.DETACH}, to_delete, among=list(State))
+    assert await sessions.forget("c", driver.now)
+    assert await found("c") == [sent["c"]], "what a session sent stays when it is deleted"
+
+
+async def test_names_stand_beside_the_ids(board: Board, driver: Driver, desk: Desk) -> None:
+    await board.client.hset(f"{board.prefix}session:a", "name", "<b>Shop</b>")
+    message = await send(driver, board)
+    for path in ("/messages", f"/messages/{message}"):
+        page = await desk.page(path)
+        assert "<b>Shop</b> · a" in page.text
+        assert "<b>Shop" not in page.html
+
+
+async def test_the_search_is_open_where_something_is_searched_for(desk: Desk) -> None:
+    def is_open(page: Shown) -> bool:
+        [fold] = [one for one in page.attributes if one.get("class") == "card fold"]
+        return "open" in fold
+
+    assert not is_open(await desk.page("/messages?status=sent"))
+    assert is_open(await desk.page("/messages?to=972"))
 
 
 @pytest.mark.parametrize("query", ["session=no:body", "session=../x", "session=" + "x" * 99, "batch=x", "batch=b_zz"])
@@ -152,6 +202,9 @@ async def test_the_way_of_a_message(board: Board, driver: Driver, desk: Desk) ->
     path = f"/messages/{message}"
     page = await desk.page(path)
     assert steps(page) == [("done", False), ("current", True), *[("future", False)] * 3]
+    for ahead in ("To be handed over for sending", "To be sent", "To be delivered", "To be read"):
+        assert ahead in page.text
+    assert "Sent" not in page.text, "nobody takes it for done"
     await driver.attempt()
     assert steps(await desk.page(path)) == [*[("done", False)] * 2, ("current", True), *[("future", False)] * 2]
     await driver.confirm(message, Status.SENT)
@@ -175,7 +228,8 @@ async def test_one_that_is_scheduled_says_until_when(driver: Driver, desk: Desk)
     message = await driver.send(due=driver.now + 3_600_000)
     page = await desk.page(f"/messages/{message}")
     assert steps(page)[:2] == [("done", False), ("current", True)]
-    assert "scheduled for" in page.text
+    assert page.text.count("9 Jun, 13:00") == 1
+    assert "Scheduled for (it is waiting for this) 9 Jun, 13:00:00 To be handed over" in page.text
 
 
 async def test_one_that_waits_can_be_cancelled(board: Board, driver: Driver, desk: Desk) -> None:

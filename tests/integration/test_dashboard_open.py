@@ -3,12 +3,15 @@
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from switchboard.dashboard.dashboard import DashboardRules
 from switchboard.dashboard.one_time_links import LIFETIME_MS, one_time_url
 from switchboard.dashboard.passwords import Passwords
+from switchboard.dashboard.services import PhoneRefused
 from tests.support.board import Board, opened_board
 from tests.support.dashboard import ORIGIN, QUICK, SECRET, Shown, dashboard_app
 
@@ -30,8 +33,8 @@ async def browser(board: Board) -> AsyncIterator[httpx.AsyncClient]:
         yield http
 
 
-def fresh(board: Board) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(dashboard_app(board), client=("192.0.2.1", 50_000))
+def fresh(board: Board, rules: DashboardRules | None = None, **changes: Any) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(dashboard_app(board, rules, **changes), client=("192.0.2.1", 50_000))
     return httpx.AsyncClient(transport=transport, base_url=ORIGIN)
 
 
@@ -74,6 +77,40 @@ async def test_it_is_good_once(board: Board, browser: httpx.AsyncClient) -> None
         assert "switchboard open" in answer.text
         assert "set-cookie" not in answer.headers
         assert not await is_in(another)
+
+
+async def test_who_had_a_link_is_told_how_to_get_another(board: Board) -> None:
+    rules = DashboardRules(SECRET, open_command="DATA_DIR=/srv/x .venv/bin/switchboard open")
+    path = link(board)
+    board.now += LIFETIME_MS
+    async with fresh(board, rules) as http:
+        had = await http.get(path, headers=HTML)
+        never = await http.get("/open/nonsense", headers=HTML)
+    assert rules.open_command in had.text
+    assert "/srv/x" not in never.text, "where things are on the server is nobody else's business"
+    assert "switchboard open" in never.text
+
+
+async def test_in_the_demo_the_terminal_has_another(board: Board) -> None:
+    async with fresh(board, phone=NoPhone()) as http:
+        page = Shown(await http.get("/open/nonsense", headers=HTML))
+        sign_in = Shown(await http.get("/sign-in", headers=HTML))
+    assert "terminal in which the demo runs shows a fresh one" in page.text
+    assert "switchboard open" not in page.text
+    assert "the terminal shows a link that opens the dashboard" in sign_in.text
+
+
+@pytest.mark.parametrize(
+    ("file", "said"), [("data/secrets.json", "is kept in data/secrets.json"), (None, "was started with (API_KEY)")]
+)
+async def test_the_sign_in_says_where_the_key_is(board: Board, file: str | None, said: str) -> None:
+    async with fresh(board, DashboardRules(SECRET, secrets_file=file)) as http:
+        assert said in Shown(await http.get("/sign-in", headers=HTML)).text
+
+
+class NoPhone:
+    async def scan(self, qr: str) -> str:
+        raise PhoneRefused
 
 
 async def test_two_at_the_same_moment_are_two_links(board: Board, browser: httpx.AsyncClient) -> None:

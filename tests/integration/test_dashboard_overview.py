@@ -50,6 +50,9 @@ async def test_a_first_start_asks_for_a_proxy_then_for_a_number(board: Board, de
     page = await desk.page("/")
     assert "Add a proxy first" in page.text
     assert "/sessions/new" not in page.links
+    assert "Up to 4 numbers share a proxy." in page.text
+    assert "ALLOW_DIRECT=true" in page.text, "how to try it without one, and what that risks"
+    assert "can get them banned" in page.text
     await board.proxy()
     page = await desk.page("/")
     assert "Link your first number" in page.text
@@ -59,6 +62,33 @@ async def test_a_first_start_asks_for_a_proxy_then_for_a_number(board: Board, de
 async def test_where_sessions_may_go_without_a_proxy_none_is_asked_for(board: Board) -> None:
     async with opened_desk(board, allow_direct=True) as desk:
         assert "Link your first number" in (await desk.page("/")).text
+
+
+async def test_an_open_first_page_gives_way_to_the_table_and_the_table_to_it(board: Board, desk: Desk) -> None:
+    async def is_over(part: str) -> bool:
+        """As a live part of an open page asks."""
+        answer = await desk.http.get("/", headers={"HX-Request": "true", "HX-Target": part})
+        assert answer.status_code == 200
+        return bool(answer.headers.get("hx-refresh") == "true")
+
+    assert 'id="first"' in (await desk.page("/")).html
+    assert not await is_over("first")
+    await fleet(board, 1)
+    assert await is_over("first")
+    assert not await is_over("sessions")
+    await board.store.sessions.turn("s1", State.STOPPED, "", board.now, {With.DETACH}, {"wanted": "delete"})
+    assert await board.store.sessions.forget("s1", board.now)
+    assert await is_over("sessions")
+
+
+async def test_connected_and_held_agree_with_the_states(board: Board, desk: Desk) -> None:
+    await fleet(board, 3)
+    assert "on hold" not in (await desk.page("/")).text
+    await board.store.accounts.pause("972500000001", None, board.now)
+    page = await desk.page("/")
+    assert "Connected 3 of 3 sessions, 1 of them on hold" in page.text
+    assert "Connected 2" in page.text
+    assert "Paused 1" in page.text
 
 
 async def test_the_figures_of_the_fleet(board: Board, desk: Desk) -> None:
@@ -74,7 +104,11 @@ async def test_the_figures_of_the_fleet(board: Board, desk: Desk) -> None:
     assert "of 60 allowed today" in page.text
     assert "Waiting 2 1 of them still without a sender" in page.text
     assert "Scheduled 1" in page.text
-    assert "/dead-letters" in page.links
+    figures = page.html.partition('<dl class="figures">')[2].partition("</dl>")[0]
+    for href in ("/?state=connected#sessions", "#urgent", "/messages?status=waiting", "/messages?status=scheduled"):
+        assert f'href="{href}"' in figures, href
+    assert 'href="/dead-letters"' in figures
+    assert 'id="urgent"' in page.html
     [meter] = [one for one in page.attributes if one["tag"] == "meter" and one.get("class") == "wide"]
     assert (meter["max"], meter["value"]) == ("60", "0")
     assert waiting.text
@@ -85,10 +119,10 @@ async def test_the_figures_of_the_fleet(board: Board, desk: Desk) -> None:
     ("state", "reason", "words", "helps"),
     [
         (State.FAILED, "crash_loop:worker_exited:1", "ended again and again", "/sessions/s1/start"),
-        (State.LOGGED_OUT, "logged_out", "the phone unlinked it", "/sessions/s1/link"),
+        (State.LOGGED_OUT, "logged_out", "logged out on the phone", "/sessions/s1/link"),
         (State.PASSKEY_REQUIRED, "passkey_required", "asks for a passkey", "/sessions/s1/link"),
         (State.STOPPED, "scan_timeout", "not scanned in time", "/sessions/s1/link"),
-        (State.DISCONNECTED, "waiting_for_proxy", "no proxy has room or works", "/proxies"),
+        (State.DISCONNECTED, "waiting_for_proxy", "waits for a proxy that works and has room", "/proxies"),
     ],
 )
 async def test_who_needs_a_person_is_named_with_why_and_what_helps(
@@ -179,6 +213,8 @@ async def test_the_queue_over_time_needs_two_samples(board: Board, desk: Desk) -
     page = await desk.page("/")
     assert 'id="plot-queue"' in page.html
     assert '"values": [20, 10]' in page.html
+    now = board.now // 1000
+    assert f'"from": {now - 86_400}, "to": {now}' in page.html, "the whole day, however little is known of it"
 
 
 async def test_names_are_shown_as_they_are_and_never_as_markup(board: Board, desk: Desk) -> None:

@@ -40,6 +40,11 @@ async def driver(board: Board) -> Driver:
     return driver
 
 
+class AnyPhone:
+    async def scan(self, qr: str) -> str:
+        return OTHER
+
+
 def field(page: Shown, name: str) -> dict[str, str | None]:
     [found] = [one for one in page.attributes if one.get("name") == name]
     return found
@@ -53,11 +58,37 @@ def sent_to(answer: Shown) -> str:
     return answer.response.headers["hx-redirect"].removeprefix("/messages/")
 
 
-async def test_without_a_number_it_says_how_to_get_one(desk: Desk) -> None:
+async def test_without_a_number_it_says_how_to_get_one(board: Board, desk: Desk) -> None:
+    await board.proxy()
     page = await desk.page("/send")
     assert "No number to send from yet" in page.text
+    assert "Link a number" in page.text
     assert "/sessions/new" in page.links
     assert "/send" not in page.actions
+
+
+@pytest.mark.parametrize("path", ["/send", "/batches/new"])
+async def test_without_a_proxy_that_comes_first(board: Board, desk: Desk, path: str) -> None:
+    page = await desk.page(path)
+    assert "Add a proxy" in page.text
+    assert "/sessions/new" not in page.links
+    async with opened_desk(board, allow_direct=True) as direct:
+        assert "/sessions/new" in (await direct.page(path)).links
+
+
+async def test_the_demo_says_whom_one_may_write_to(board: Board, driver: Driver, desk: Desk) -> None:
+    assert "any number works" not in (await desk.page("/send")).text
+    async with opened_desk(board, phone=AnyPhone()) as demo:
+        assert "any number works, such as +972 50-987-6543" in (await demo.page("/send")).text
+
+
+async def test_a_local_number_says_what_to_do(board: Board, driver: Driver, desk: Desk) -> None:
+    given = {"session": "a", "to": "0509876543", "text": "hello"}
+    assert "set DEFAULT_COUNTRY" in (await desk.press("/send", **given, status=400)).text
+    async with opened_desk(board, default_country="IL") as desk:
+        page = await desk.press("/send", **given | {"to": "12"}, status=400)
+    assert "Write it with its country code" in page.text
+    assert "DEFAULT_COUNTRY" not in page.text
 
 
 async def test_senders_are_listed_with_what_is_left_of_their_day(driver: Driver, desk: Desk) -> None:
@@ -118,12 +149,13 @@ async def test_a_message_is_queued_as_it_was_typed(driver: Driver, desk: Desk) -
     assert (message.priority, message.reference, message.status) == (3, "order 17", Status.SCHEDULED)
     assert message.scheduled_for == 1_781_017_200_000, "15:00 where Switchboard runs"
     page = await desk.page(f"/messages/{message.id}")
-    assert "The message is in the queue." in page.text
+    assert "The message is scheduled for 9 Jun, 15:00." in page.text
 
 
 async def test_no_sender_means_any(driver: Driver, desk: Desk) -> None:
     message = await driver.message(sent_to(await desk.press("/send", to=SOMEONE, text="hello")))
     assert message.session is None
+    assert "The message is in the queue." in (await desk.page(f"/messages/{message.id}")).text
 
 
 async def test_pressed_twice_it_is_sent_once(board: Board, driver: Driver, desk: Desk) -> None:
@@ -203,7 +235,14 @@ async def test_past_the_days_allowance_it_can_wait_for_tomorrow(driver: Driver, 
     assert "sent its 1 messages of today" in page.text
     assert {"tag": "details", "class": "more", "open": None} in page.attributes, "what is marked can be seen"
     answer = await desk.press("/send", session="a", to=SOMEONE, text="hello", deferrable="true")
-    assert (await driver.message(sent_to(answer))).status is Status.SCHEDULED
+    page = await desk.page(answer.response.headers["hx-redirect"])
+    assert "Today's allowance is used up: the message goes on 10 Jun, 00:00." in page.text
+    assert "Put off until tomorrow" in page.text
+    assert page.text.count("10 Jun, 00:00") == 2, "in the toast and in the timeline"
+    assert "today's allowance is used up" in page.text
+    page = await desk.page("/sessions/a")
+    assert "/messages?status=scheduled&session=a" in page.links
+    assert sent_to(answer) in (await desk.page("/messages?status=scheduled&session=a")).html
 
 
 async def test_it_uses_up_no_api_keys_rate(board: Board, driver: Driver, desk: Desk) -> None:

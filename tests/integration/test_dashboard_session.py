@@ -64,7 +64,7 @@ async def test_the_facts_of_a_connected_session(board: Board, desk: Desk) -> Non
     for said in ("Corner Shop", "Connected", "+972 50-000-0001", "proxy_1", "Cold", "0 / 20", "09:00-21:00"):
         assert said in page.text, said
     assert "Warm from 12 Jun, 12:00" in page.text
-    assert "Nothing waits to be sent." in page.text
+    assert "Nothing is due right now." in page.text
     assert "Connected as \u2066+972 50-000-0001\u2069" in page.text
     assert {"/send?session=s1", "/messages?session=s1", "/anti-ban/s1"} <= set(page.links)
 
@@ -83,15 +83,18 @@ async def test_up_time_is_drawn_and_told(board: Board, desk: Desk) -> None:
     await turn(board, State.FAILED, "replaced")
     board.now += 2 * HOUR
     page = await desk.page(HERE)
-    said = "Connected for 75% of the time since it is known: 8 hours"
+    said = "Connected for 75% of its 8 hours so far"
     assert said in page.text
     [svg] = [one for one in page.attributes if one["tag"] == "svg" and one.get("class") == "strip"]
     assert svg["aria-label"] == said
     drawn = [(one["class"], one["x"], one["width"]) for one in page.attributes if one["tag"] == "rect" and "x" in one]
-    assert ("state-connected", "666.67", "250.0") in drawn
-    assert ("state-failed", "916.67", "83.33") in drawn
+    assert ("state-connected", "0.0", "750.0") in drawn, "a young one fills its strip"
+    assert ("state-failed", "750.0", "250.0") in drawn
+    assert "12:00 now" in page.text
     board.now += 20 * HOUR
-    assert "Connected for 8% of the time" in (await desk.page(HERE)).text
+    page = await desk.page(HERE)
+    assert "Connected for 8% of the last 24 hours" in page.text
+    assert "16:00 now" in page.text
 
 
 async def test_the_figures_of_today_and_of_two_weeks(board: Board, desk: Desk) -> None:
@@ -175,6 +178,28 @@ async def test_one_that_waits_for_a_scan_leads_to_its_code(board: Board, desk: D
     assert page.text.count("Waits for a scan") == 1, "each new code is no news"
 
 
+async def test_one_without_a_proxy_leads_to_the_proxies(board: Board, desk: Desk) -> None:
+    await link(board)
+    assert "Look at the proxies" not in (await desk.page(HERE)).text
+    await turn(board, State.DISCONNECTED, "waiting_for_proxy")
+    page = await desk.page(HERE)
+    assert "it waits for a proxy that works and has room" in page.text
+    assert "Look at the proxies" in page.text
+
+
+async def test_a_number_whose_proxy_was_removed_is_told_to_have_moved(board: Board, desk: Desk) -> None:
+    session = await board.linked(PHONES[1])
+    await board.proxy()
+    await board.delete("/api/proxies/proxy_1", params={"force": True})
+    await board.disconnected(session, "stopped")
+    await board.all_up()
+    page = await desk.page(f"/sessions/{session}")
+    for said in ("Disconnected: its proxy was removed", "Moved from proxy_1 to proxy_2", "The worker was stopped"):
+        assert said in page.text, said
+    assert "lost the connection" not in page.text
+    assert "waits for a proxy" not in page.text
+
+
 # What its buttons do.
 
 
@@ -219,7 +244,7 @@ async def test_until_tomorrow_is_by_the_clock_of_the_number(board: Board, desk: 
 
 async def test_logged_out_by_hand(board: Board, desk: Desk) -> None:
     await link(board)
-    assert "The phone is unlinked" in question(await desk.page(HERE), "logout")
+    assert "no longer a linked device of the phone" in question(await desk.page(HERE), "logout")
     answer = await desk.press(f"{HERE}/logout")
     assert "WhatsApp has not confirmed it yet" in answer.text, "nobody waits for the worker in this test"
     assert (await board.look("s1")).state is State.LOGGED_OUT
@@ -228,7 +253,7 @@ async def test_logged_out_by_hand(board: Board, desk: Desk) -> None:
 async def test_what_deleting_does_is_said_before(board: Board, desk: Desk) -> None:
     await link(board)
     said = question(await desk.page(HERE), "delete")
-    assert "The phone is unlinked." in said
+    assert "It is logged out of the phone." in said
     assert "they wait until it is linked again" in said
     await link(board, "s2")
     assert "leave through its other sessions" in question(await desk.page(HERE), "delete")

@@ -7,9 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
+from switchboard.dashboard.one_time_links import one_time_url
 from switchboard.settings import Settings
 from tests.support.board import UTC, Board, opened_board
-from tests.support.dashboard import ORIGIN, Desk, Shown, opened_desk
+from tests.support.dashboard import ORIGIN, SECRET, Desk, Shown, opened_desk
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse battery"
@@ -49,6 +50,7 @@ async def test_every_variable_is_shown_with_its_value_and_meaning(desk: Desk) ->
     assert [name for name in settings.effective() if name not in page.text] == []
     assert "How many characters a message may have." in page.text
     assert "into the file .env" in page.text
+    assert page.text.count("made at the first start, kept in secrets.json") == 3
 
 
 async def test_what_was_changed_is_marked_and_secrets_stay_hidden(board: Board) -> None:
@@ -181,6 +183,34 @@ async def test_a_key_that_will_not_do(board: Board, desk: Desk, changes: dict[st
     assert await board.store.api_keys.list() == []
 
 
+async def test_a_form_makes_one_key_however_often_it_is_sent(board: Board, desk: Desk) -> None:
+    once = once_in(await desk.page("/settings"))
+    fields: dict[str, Any] = {"name": "shop", "scopes": ["send"], "rate": "60", "once": once}
+    refused = await submit(desk, "/settings/keys", 400, **fields | {"rate": "x"})
+    assert once_in(refused) == once, "it is still the same form"
+    made = await submit(desk, "/settings/keys", **fields)
+    assert "sk_" in made.text
+    again = await submit(desk, "/settings/keys", 303, **fields)
+    assert again.response.headers["location"] == "/settings"
+    page = await desk.page("/settings")
+    assert "no second key was made" in page.text
+    assert len(await board.store.api_keys.list()) == 1
+    await submit(desk, "/settings/keys", **fields | {"once": once_in(page)})
+    assert len(await board.store.api_keys.list()) == 2
+
+
+def once_in(page: Shown) -> str:
+    (token,) = [given["value"] for given in page.attributes if given.get("name") == "once"]
+    assert token
+    return token
+
+
+async def test_no_switch_of_languages_takes_the_secret_away(desk: Desk) -> None:
+    assert "/language" in (await desk.page("/settings")).actions
+    made = await submit(desk, "/settings/keys", name="shop", scopes=["send"], rate="60")
+    assert "/language" not in made.actions
+
+
 async def test_a_revoked_key_is_gone(board: Board, desk: Desk) -> None:
     key, _ = await board.store.api_keys.create("shop", frozenset({"send"}), frozenset(), 60)
     assert f"/settings/keys/{key.id}/revoke" in (await desk.page("/settings")).actions
@@ -202,6 +232,20 @@ async def test_what_is_no_key(board: Board, desk: Desk, name: str) -> None:
 
 
 # --- sign-ins ----------------------------------------------------------------------------------------------------
+
+
+async def test_how_one_came_in_is_told_in_words(board: Board, desk: Desk) -> None:
+    assert "You came in with this installation's own API key" in (await desk.page("/settings")).text
+    await submit(desk, "/settings/password", 303, new=PASSWORD, again=PASSWORD)
+    await sign_in(desk, PASSWORD)
+    assert "You came in with the password" in (await desk.page("/settings")).text
+    assert "נכנסתם באמצעות הסיסמה" in (await desk.page("/settings", language="he")).text
+    _, secret = await board.store.api_keys.create("link", frozenset({"admin"}), frozenset(), 60)
+    await sign_in(desk, secret)
+    assert "You came in with the API key link" in (await desk.page("/settings")).text
+    desk.http.cookies.clear()
+    await desk.http.post(one_time_url("", SECRET, board.now), headers={"Origin": ORIGIN})
+    assert "You came in with a one-time link" in (await desk.page("/settings")).text
 
 
 async def test_signing_out_everywhere_ends_every_sign_in(board: Board, desk: Desk) -> None:

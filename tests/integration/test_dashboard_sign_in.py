@@ -413,7 +413,9 @@ async def test_and_no_other_place(browser: Browser, elsewhere: str) -> None:
     [("en", "ltr", "Sign in", "neither the API key nor the password"), ("he", "rtl", "כניסה", "לא מפתח ה־API וגם לא")],
 )
 async def test_the_page_itself(store: Store, language: str, direction: str, title: str, wrong: str) -> None:
-    pages = Pages(Catalogue(), Static(), Signer(SECRET), ZoneInfo("UTC"), lambda: 0, Frame())
+    pages = Pages(
+        Catalogue(), Static(), Signer(SECRET), ZoneInfo("UTC"), lambda: 0, Frame(secrets_file="data/secrets.json")
+    )
     async with Browser(Premises(store, shown=pages)) as browser:
         browser.http.headers["Accept-Language"] = language
         page = (await browser.get('/sign-in?next=/"><script>')).text

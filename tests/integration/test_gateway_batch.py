@@ -184,7 +184,10 @@ async def test_on_a_day_that_is_spent_a_batch_is_refused_or_put_off(driver: Driv
     await driver.settle_down()
     refused(await api.try_batch([row()]), 429, "DAILY_LIMIT_REACHED", limit=1, sent=1)
     answer = good(await api.try_batch([row(to=driver.someone()) for _ in range(3)], deferrable=True, spreadMinutes=1))
-    assert await due(api, await rows_of(driver, answer["batchId"])) == [12 * 3600] * 3
+    rows = [await api.status(message) for message in await rows_of(driver, answer["batchId"])]
+    tomorrow = {"reason": "daily_limit", "until": "2026-06-10T00:00:00+00:00"}
+    assert [shown["waiting"] for shown in rows] == [tomorrow] * 3
+    assert await due(api, [shown["messageId"] for shown in rows]) == [0, 20, 40], "as they were asked for"
 
 
 async def test_a_batch_longer_than_the_room_is_taken_and_what_finds_none_stays_scheduled(

@@ -431,10 +431,19 @@ async def test_with_deferrable_it_is_queued_for_the_next_day(driver: Driver, api
     assert answer["position"] is None
     assert answer["estimatedDelivery"] == "2026-06-10T00:00:00+00:00"
     shown = await api.status(answer["messageId"])
-    assert shown["status"] == "scheduled"
-    assert shown["scheduledFor"] == "2026-06-10T00:00:00+00:00"
+    assert (shown["status"], shown["scheduledFor"]) == ("scheduled", None), "nobody asked for a moment"
+    assert shown["waiting"] == {"reason": "daily_limit", "until": "2026-06-10T00:00:00+00:00"}
     driver.now += 12 * HOUR
     assert await driver.hand_over() == answer["messageId"]
+
+
+async def test_one_for_later_on_a_spent_day_keeps_the_moment_it_was_asked_for(driver: Driver, api: Api) -> None:
+    await driver.link("a", PHONE)
+    await spend_the_day(driver)
+    answer = await api.send({"deferrable": True, "scheduledFor": "2026-06-09T15:00:00Z"})
+    shown = await api.status(answer["messageId"])
+    assert shown["scheduledFor"] == "2026-06-09T15:00:00+00:00"
+    assert shown["waiting"] == {"reason": "daily_limit", "until": "2026-06-10T00:00:00+00:00"}
 
 
 async def test_deferrable_changes_nothing_while_the_day_has_room(driver: Driver, api: Api) -> None:

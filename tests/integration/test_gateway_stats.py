@@ -91,6 +91,12 @@ async def test_sessions_add_up_to_accounts_and_accounts_to_the_fleet(driver: Dri
     fleet = await api.get("/api/v1/stats")
     assert figures(fleet) == (3, 1, 3, 1)
     assert fleet["avgDeliveryTime"] == 2000
+    assert fleet["queueSize"] == 0
+    for session in ("a2", "b", "b"):
+        await driver.send(session)
+    waiting = [(await api.get(f"/api/v1/stats{of}"))["queueSize"] for of in ("/a2", "/b", "")]
+    assert waiting == [1, 2, 3]
+    assert (await api.get("/api/v1/stats", params={"date": "2026-06-08"}))["queueSize"] is None
 
 
 async def test_a_day_is_the_accounts_own_and_so_is_an_hour(driver: Driver, api: Api) -> None:

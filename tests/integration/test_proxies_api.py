@@ -194,14 +194,27 @@ async def test_one_that_is_in_use_is_removed_by_force_and_its_sessions_move_or_w
     answer = await board.ask("DELETE", f"{PROXIES}/{proxy}")
     refused(answer, 409, "PROXY_IN_USE", "2 sessions are on proxy 'proxy_1'", sessions=[moving, waiting])
     await board.delete(f"{PROXIES}/{proxy}", params={"force": True})
-    assert [(await board.show(one))["reason"] for one in (moving, waiting)] == ["waiting_for_proxy"] * 2
+    assert [(await board.show(one))["reason"] for one in (moving, waiting)] == ["proxy_removed"] * 2
     await board.all_up()
     places = {(await board.show(one))["proxyId"] for one in (moving, waiting)}
     assert places == {other, None}
     [left] = [one for one in (moving, waiting) if (await board.look(one)).proxy is None]
     assert board.worker(left) is None
     assert (await board.show(left))["reason"] == "waiting_for_proxy"
+    [moved] = {moving, waiting} - {left}
+    told = ["disconnected proxy_removed", "proxy_1 to proxy_2", "starting failover", "starting "]
+    assert await history(board, moved) == told
+    assert await history(board, left) == ["disconnected proxy_removed", "disconnected waiting_for_proxy"]
     refused(await board.ask("DELETE", f"{PROXIES}/{other}", params={"force": "x"}), 400, "INVALID_REQUEST")
+
+
+async def history(board: Board, session: str) -> list[str]:
+    """Of its states and its proxies, since it was connected."""
+    events = (await board.get(f"/api/sessions/{session}/events"))["items"]
+    told = [(event["type"].partition(".")[2], event["data"]) for event in events if "." in event["type"]]
+    kinds = [kind for kind, _ in told]
+    since = reversed(told[: kinds.index("connected")])
+    return [f"{it['from']} to {it['to']}" if "to" in it else f"{kind} {it['reason']}" for kind, it in since]
 
 
 # The pool of the settings.

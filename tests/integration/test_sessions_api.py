@@ -142,6 +142,7 @@ async def test_a_phone_gets_the_proxy_it_had(board: Board) -> None:
         (SESSIONS, {"sessionId": "a b"}, "sessionId", "1 to 64 letters, digits, _ and -"),
         (SESSIONS, {"sessionId": "x" * 65}, "sessionId", "1 to 64 letters"),
         (SESSIONS, {"sessionId": "a:b"}, "sessionId", "1 to 64 letters"),
+        (SESSIONS, {"sessionId": "new"}, "sessionId", "'new' can't be one"),
         (SESSIONS, {"sessionId": "a", "proxyOverride": "http://h:1"}, "proxyOverride", "http:// is refused"),
         (SESSIONS, {"sessionId": "a", "phone": "0"}, "phone", "phone: "),
     ],

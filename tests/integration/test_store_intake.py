@@ -130,8 +130,8 @@ async def test_a_deferrable_message_over_the_limit_waits_for_the_next_day(driver
     assert isinstance(result, Accepted)
     assert result.position is None
     message = await driver.message(result.message_id)
-    assert (message.status, message.wait_reason) == (Status.SCHEDULED, Waiting.SCHEDULED)
-    assert message.scheduled_for == driver.now + 12 * HOUR
+    assert (message.status, message.wait_reason) == (Status.SCHEDULED, Waiting.DAILY_LIMIT)
+    assert (message.due, message.scheduled_for) == (driver.now + 12 * HOUR, None)
     driver.now += 12 * HOUR + 1
     assert await driver.hand_over() == result.message_id
 

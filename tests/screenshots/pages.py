@@ -64,4 +64,5 @@ SHOTS = (
     Shot("log", "/log"),
     Shot("status", "/status"),
     Shot("settings", "/settings"),
+    Shot("api", "/docs"),
 )

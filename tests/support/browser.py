@@ -26,7 +26,11 @@ LOCALES: Mapping[Language, str] = {"en": "en-US", "he": "he-IL"}
 SIZES: Mapping[Device, tuple[int, int]] = {"desktop": (1280, 800), "phone": (390, 844)}
 PATIENCE_MS = 10_000
 # The browser's and htmx's words for an answer, or for none, that is noted by itself.
-_SAID_TWICE = ("Failed to load resource", "Response Status Error Code", "htmx:sendError", "htmx:afterRequest")
+_SAID_TWICE = ("Failed to load resource", "Response Status Error Code", "htmx:send", "htmx:afterRequest")
+# Pages look anew every 15 s, whatever they are told (live.ts): that would hide a part that is told nothing.
+_NO_LOOK_NOW_AND_THEN = """(set => {
+  window.setInterval = (call, ms, ...rest) => ms === 15000 ? 0 : set(call, ms, ...rest)
+})(window.setInterval)"""
 _GIVEN_UP = "net::ERR_ABORTED"  # by the page: it was left while something was still on its way
 
 
@@ -191,4 +195,5 @@ async def _context(browser: Browser, url: str, look: Look, javascript: bool) -> 
         reduced_motion="reduce",
     )
     context.set_default_timeout(PATIENCE_MS)
+    await context.add_init_script(_NO_LOOK_NOW_AND_THEN)
     return context

@@ -64,9 +64,10 @@ def services_for(board: Board, *, phone: SimulatedPhone | None = None, **changes
     return Services(**(given | changes))
 
 
-def dashboard_app(board: Board, **changes: Any) -> FastAPI:
+def dashboard_app(board: Board, rules: DashboardRules | None = None, **changes: Any) -> FastAPI:
     guard = Guard(board.store, OWN_KEY, 1_000_000, board.clock)
-    routers = dashboard_routers(services_for(board, **changes), guard, DashboardRules(SECRET), board.stopping)
+    rules = rules or DashboardRules(SECRET)
+    routers = dashboard_routers(services_for(board, **changes), guard, rules, board.stopping)
     return create_app(board.store, ["orchestrator"], routers)
 
 

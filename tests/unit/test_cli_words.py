@@ -9,8 +9,8 @@ from switchboard.orchestrator.prober import Code
 
 OURS = (
     "scan_timeout", "logged_out", "by_request", "deleting", "logout_unconfirmed", "other_phone", "replaced",
-    "passkey_required", "too_many_sessions", "worker_gave_up", "waiting_for_proxy", "proxy_error", "failover",
-    "moving_to_own_proxy", "restart", "switchboard_stopped", "no_ping", "worker_gone", "worker_exited",
+    "passkey_required", "too_many_sessions", "worker_gave_up", "waiting_for_proxy", "proxy_error", "proxy_removed",
+    "failover", "moving_to_own_proxy", "restart", "switchboard_stopped", "no_ping", "worker_gone", "worker_exited",
     "worker_exited:70", "not_started:it took too long", "crash_loop:worker_exited:74", "auth_failure:status_403",
 )  # fmt: skip
 """Every reason that the server writes down by itself."""

@@ -7,6 +7,7 @@ import pytest
 
 from switchboard.dashboard.catalogue import NAMES, Catalogue
 from switchboard.dashboard.configuration import THEMES, by_theme, meaning_of
+from switchboard.secrets import Secrets
 from switchboard.settings import Settings
 
 CATALOGUE = Catalogue()
@@ -42,7 +43,20 @@ def test_what_was_changed_comes_with_what_it_would_be() -> None:
     shown, defaults = effective(max_text=100, data_dir=Path("/srv/switchboard"), pace={"cold": {"daily": 7}})
     found = {one.name: one.default for _, variables in by_theme(shown, defaults) for one in variables}
     changed = {name: default for name, default in found.items() if default is not None}
-    assert changed == {"MAX_TEXT": "4095", "DATA_DIR": str(Path("data").absolute()), "PACE__COLD__DAILY": "20"}
+    assert changed == {"MAX_TEXT": "4095", "DATA_DIR": "data", "PACE__COLD__DAILY": "20"}
+
+
+def test_a_folder_in_another_one_is_told_as_such() -> None:
+    shown, defaults = effective(data_dir=Path("/srv/switchboard"), backups_dir=Path("/mnt/backups"))
+    found = {one.name: one.default for _, variables in by_theme(shown, defaults) for one in variables}
+    assert (found["BACKUPS_DIR"], found["SESSIONS_DIR"]) == ("$DATA_DIR/backups", None)
+
+
+def test_secrets_that_nobody_set_were_made() -> None:
+    found = {one.name: one for _, variables in by_theme(*effective()) for one in variables}
+    assert {name for name, one in found.items() if one.unset == "settings.made"} == {
+        name.upper() for name in Secrets.__slots__ if name != "generated"
+    }
 
 
 def test_a_preset_is_one_change_and_not_fifteen() -> None:

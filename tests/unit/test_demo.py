@@ -22,8 +22,10 @@ from switchboard.dashboard.services import PhoneRefused
 from switchboard.demo.phone import NUMBERS, newcomer
 from switchboard.demo.scenario import CUSTOMERS, SHOPS, letters
 from switchboard.demo.simulator import Ready, Simulator
-from switchboard.demo.stage import DemoFailed, check_port, own_folder
+from switchboard.demo.stage import SETTINGS, DemoFailed, check_port, own_folder
 from switchboard.domain.phones import normalise
+from switchboard.domain.trust import TrustLevel
+from switchboard.settings import Settings
 from tests.support.node_build import require_build, require_node
 
 SESSION: dict[str, Any] = {
@@ -121,6 +123,18 @@ def test_a_simulator_that_is_started_again_asks_for_the_same_ports(tmp_path: Pat
     assert given.endswith(
         "--until-stdin-closes --answer --proxy a:x --proxy b:y --port 1 --control-port 2 --proxy-port 3 --proxy-port 4"
     )
+
+
+def test_what_the_demo_allows_grows_with_the_age_of_a_number_as_it_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    levels = Settings(_env_file=None).trust_table().levels
+    cold, warm, hot = (levels[level] for level in (TrustLevel.COLD, TrustLevel.WARM, TrustLevel.HOT))
+    assert cold.daily < warm.daily < hot.daily
+    assert cold.per_minute <= warm.per_minute <= hot.per_minute
+    assert {str(limits.hours) for limits in levels.values()} == {"00:00-24:00"}
 
 
 def test_there_is_life_once_all_are_linked_and_something_arrived() -> None:

@@ -1,5 +1,6 @@
 """A proxy's URL is taken whole or refused without a word of its secrets; a session gets a proxy that can bear it."""
 
+import re
 from dataclasses import replace
 from random import Random
 from urllib.parse import quote
@@ -123,6 +124,67 @@ def test_what_is_refused_is_explained_without_repeating_it(what: str) -> None:
     assert explanation in str(raised.value)
     assert "s3cret" not in repr(raised.value)
     assert raised.value.__cause__ is raised.value.__context__ is None, "an error behind the error may hold the secret"
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_reason_has_a_code_that_repeats_nothing_either(what: str) -> None:
+    with pytest.raises(ProxyUrlError) as raised:
+        ProxyUrl.parse(REFUSED[what][0])
+    assert re.fullmatch(r"[a-z][a-z0-9_]+", raised.value.code)
+    assert "s3cret" not in raised.value.code
+
+
+@pytest.mark.parametrize(
+    ("listed", "proxy"),
+    [
+        ("192.0.2.7:1080:anna:hunter2", ProxyUrl("192.0.2.7", 1080, "anna", "hunter2")),
+        ("Proxy.Example:1:Anna:Pass", ProxyUrl("proxy.example", 1, "Anna", "Pass")),
+        ("host:1080:anna:p:a:ss:", ProxyUrl("host", 1080, "anna", "p:a:ss:")),
+        ("host:1080:an@na:p@ss@h:1", ProxyUrl("host", 1080, "an@na", "p@ss@h:1")),
+        ("host:1080:anna:p/a?s#s", ProxyUrl("host", 1080, "anna", "p/a?s#s")),
+        ("host:1080:anna:p%40%", ProxyUrl("host", 1080, "anna", "p%40%")),
+        ("host:1080:anna:x://y", ProxyUrl("host", 1080, "anna", "x://y")),
+        ("[2001:db8::7]:1080:anna:pass", ProxyUrl("2001:db8::7", 1080, "anna", "pass")),
+    ],
+)
+def test_what_providers_list_is_taken_from_people_character_by_character(listed: str, proxy: ProxyUrl) -> None:
+    assert ProxyUrl.parse_pasted(listed) == proxy
+    assert ProxyUrl.parse(proxy.url) == proxy
+    with pytest.raises(ProxyUrlError):  # settings and the store hold URLs: those are hidden where they are shown
+        ProxyUrl.parse(listed)
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_pasted_is_refused_for_the_same_reasons(what: str) -> None:
+    text, explanation = REFUSED[what]
+    with pytest.raises(ProxyUrlError) as raised:
+        ProxyUrl.parse_pasted(text)
+    assert explanation in str(raised.value)
+    assert raised.value.__cause__ is raised.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("listed", "code"),
+    [
+        ("http://host:1080:s3cret:s3cret", "http"),
+        ("socks5://host:1080:s3cret:s3cret", "socks5"),
+        ("host:1080", "no_scheme"),
+        ("host:1080:s3cret", "no_scheme"),
+        ("host:1080:s3cret:", "no_scheme"),
+        ("s3cret:s3cret:host:1080", "no_scheme"),
+        ("host:65536:s3cret:s3cret", "port"),
+        ("-host:1080:s3cret:s3cret", "host"),
+        ("[host]:1080:s3cret:s3cret", "brackets"),
+        (f"host:1080:s3cret:{'s3cret' * 43}", "too_long"),
+        ("host:1080:s3cret:s3 cret", "invisible"),
+        ("host:1080:s3cret:s3cret\udcff", "invisible"),
+    ],
+)
+def test_what_is_no_good_as_a_list_either_is_refused_without_repeating_it(listed: str, code: str) -> None:
+    with pytest.raises(ProxyUrlError) as raised:
+        ProxyUrl.parse_pasted(listed)
+    assert raised.value.code == code
+    assert "s3cret" not in repr(raised.value)
 
 
 @given(proxy_urls())

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from switchboard.dashboard.timeline import Mark, Step, timeline
-from switchboard.domain.messages import Message, Place, Status
+from switchboard.domain.messages import Message, Place, Status, Waiting
 
 
 def message(status: Status, **facts: Any) -> Message:
@@ -39,6 +39,20 @@ def test_a_moment_to_wait_for_is_a_step_of_its_own() -> None:
     assert marks(timeline(message(Status.SCHEDULED, scheduled_for=500))) == "dcffff"
     assert marks(timeline(message(Status.QUEUED, scheduled_for=500))) == "ddcfff"
     assert timeline(message(Status.SCHEDULED, scheduled_for=500))[1] == Step("scheduled", Mark.CURRENT, 500)
+
+
+def test_one_put_off_to_the_next_day_says_so_whatever_moment_was_asked_for() -> None:
+    put_off = {"wait_reason": Waiting.DAILY_LIMIT, "due": 900}
+    for asked in (None, 500):
+        steps = timeline(message(Status.SCHEDULED, scheduled_for=asked, **put_off))
+        assert steps[1] == Step("put_off", Mark.CURRENT, 900)
+        assert marks(steps) == "dcffff"
+    assert timeline(message(Status.CANCELLED, **put_off))[1] == Step("cancelled", Mark.ENDED)
+
+
+def test_what_lies_ahead_can_be_told_from_what_is_done() -> None:
+    assert [step.lies_ahead for step in timeline(message(Status.SENDING))] == [False, False, True, True, True]
+    assert not any(step.lies_ahead for step in timeline(message(Status.DEAD, attempts=1)))
 
 
 def test_one_that_ended_after_an_attempt_was_handed_over() -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from switchboard.welcome import Scene, for_another_terminal, next_steps, own_command
+from switchboard.settings import Settings
+from switchboard.welcome import Scene, for_another_terminal, next_steps, own_command, place_of_the_key
 
 
 def told(worker_missing: str | None = None, proxies: int = 0, sessions: int = 0, allow_direct: bool = False) -> str:
@@ -61,3 +62,10 @@ def test_the_command_is_written_as_it_can_be_typed(tmp_path: Path, monkeypatch: 
     assert own_command("-c", tmp_path) == "switchboard"
     monkeypatch.setenv("PATH", str(program.parent))
     assert own_command(str(program), tmp_path) == "switchboard"
+
+
+def test_where_the_key_is_says_nothing_of_the_folders_around_it(tmp_path: Path) -> None:
+    near = Settings(_env_file=None, data_dir=tmp_path / "data")
+    assert place_of_the_key(near, tmp_path) == "data/secrets.json"
+    assert place_of_the_key(near, tmp_path / "elsewhere") == "$DATA_DIR/secrets.json"
+    assert place_of_the_key(Settings(_env_file=None, data_dir=tmp_path, api_key="sk_given"), tmp_path) is None

@@ -1,22 +1,18 @@
-"""Limits: the table by trust level, every number's own, and a form to set them that shows what they would do."""
+"""Limits: the table by trust level, every number's own, and where each can be set."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo, available_timezones
 
 from fastapi import APIRouter, Form, Query, Request, Response
 
 from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.limits_form import LimitsFields, seconds
-from switchboard.dashboard.limits_preview import Preview, preview
-from switchboard.dashboard.limits_words import PreviewWords, delay, preview_words
+from switchboard.dashboard.limits_form import LimitsFields
+from switchboard.dashboard.limits_words import delay
+from switchboard.dashboard.pages.limits_editor import LimitsEditor
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
-from switchboard.domain.accounts import Account
-from switchboard.domain.errors import InvalidRequest
 from switchboard.domain.hours import DAY_MS
 from switchboard.domain.trust import PRESETS, Limits, Overrides, TrustLevel, TrustTable
 from switchboard.web.routing import SessionId
@@ -44,7 +40,7 @@ class Row:
 def anti_ban_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
     router = APIRouter(route_class=gate.route(), include_in_schema=False)
     _list(router, pages, services)
-    _editor(router, pages, services)
+    _one(router, pages, services)
     return router
 
 
@@ -75,59 +71,20 @@ def _list(router: APIRouter, pages: Pages, services: Services) -> None:
         )
 
 
-def _editor(router: APIRouter, pages: Pages, services: Services) -> None:
-    async def account_of(session: str) -> Account:
-        return (await services.store.accounts.look(session=session, now=services.clock())).account
-
-    def look(account: Account, overrides: Overrides, zone: str | None) -> Preview:
-        return preview(services.policy, account, overrides, ZoneInfo(zone) if zone else services.zone, services.clock())
-
-    def said(request: Request, shown: Preview) -> PreviewWords:
-        return preview_words(shown, pages.texts(request), pages.formats(request))
-
-    def asked(request: Request, fields: LimitsFields, account: Account) -> tuple[Overrides, str | None]:
-        level = services.policy.table.level(account.profile.first_connected_at, services.clock())
-        return fields.asked(services.policy.table.levels[level], pages.texts(request))
+def _one(router: APIRouter, pages: Pages, services: Services) -> None:
+    limits = LimitsEditor(pages, services)
 
     @router.get("/anti-ban/{session}")
     async def editor(request: Request, session: SessionId, use: Preset = None) -> Response:
-        account = await account_of(session)
-        profile = account.profile
-        zone = profile.zone.key if profile.own_zone else ""
-        level = services.policy.table.level(profile.first_connected_at, services.clock())
-        overrides = Overrides.of(PRESETS[use][level]) if use else profile.overrides
-        shown = look(account, overrides, zone)
-        return pages.show(
-            request,
-            "anti_ban/editor.html",
-            session=session,
-            limits=await services.reading.limits(session),
-            sessions=sorted(await services.reading.sessions_of(profile.phone)),
-            fields=LimitsFields.showing(overrides, zone),
-            default_zone=services.zone.key,
-            zones=_zones(),
-            table=shown.table,
-            seconds=seconds,
-            said=said(request, shown),
-            filled=use,
-            is_overridden=profile.is_overridden,
-        )
+        return await limits.show(request, session, use)
 
     @router.post("/anti-ban/{session}/preview")
-    async def show_preview(request: Request, session: SessionId, fields: Fields) -> Response:
-        """Asked for while somebody types: what can't be is said in its place, and is no error."""
-        account = await account_of(session)
-        try:
-            shown, fault = look(account, *asked(request, fields, account)), ""
-        except InvalidRequest as error:
-            shown, fault = look(account, account.profile.overrides, account.profile.zone.key), error.message
-        return pages.show(request, "anti_ban/preview.html", said=said(request, shown), fault=fault)
+    async def preview(request: Request, session: SessionId, fields: Fields) -> Response:
+        return await limits.preview(request, session, fields)
 
     @router.post("/anti-ban/{session}")
     async def save(request: Request, session: SessionId, fields: Fields) -> Response:
-        overrides, zone = asked(request, fields, await account_of(session))
-        await services.changing.override(session, overrides, zone)
-        return pages.done(request, "anti_ban.saved", then=f"/anti-ban/{session}")
+        return await limits.save(request, session, fields)
 
     @router.post("/anti-ban/{session}/reset")
     async def reset(request: Request, session: SessionId) -> Response:
@@ -169,11 +126,6 @@ def _levels(table: TrustTable, preset: str) -> list[Row]:
 def _other(preset: str) -> str:
     [other] = PRESETS.keys() - {preset}
     return other
-
-
-@cache
-def _zones() -> tuple[str, ...]:
-    return tuple(sorted(zone for zone in available_timezones() if "/" in zone and not zone.startswith("Etc/")))
 
 
 def _url(search: str, cursor: str = "", *, overridden: bool) -> str:

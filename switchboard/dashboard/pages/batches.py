@@ -6,11 +6,14 @@ from switchboard.dashboard.caller import dashboard_caller
 from switchboard.dashboard.gate import Gate
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
+from switchboard.dashboard.session_names import names_of
 from switchboard.gateway.finishing import expected_end
 from switchboard.gateway.list_routes import BatchCursor
 from switchboard.gateway.routes import BatchId
+from switchboard.store.messages import MessageQuery
 
 _LIMIT = 50
+_SHOWN = 20
 
 
 def batch_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
@@ -24,6 +27,7 @@ def batch_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
             request,
             "batches/list.html",
             batches=found["items"],
+            names=await names_of(services, found["items"]),
             next_url=f"/batches?cursor={following}" if following else "",
             first_url="/batches" if cursor else "",
         )
@@ -32,7 +36,15 @@ def batch_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
     async def one(request: Request, batch: BatchId) -> Response:
         found, shown = await services.reading.batch(batch)
         ends = await expected_end(services.store, services.policy, found, services.clock())
-        return pages.show(request, "batches/one.html", batch=shown, ends=ends)
+        messages = (await services.reading.messages(MessageQuery(batch=batch), _SHOWN, None))["items"]
+        return pages.show(
+            request,
+            "batches/one.html",
+            batch=shown,
+            ends=ends,
+            messages=messages,
+            names=await names_of(services, [shown, *messages]),
+        )
 
     @router.post("/batches/{batch}/cancel")
     async def cancel(request: Request, batch: BatchId) -> Response:

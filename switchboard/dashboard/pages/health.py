@@ -41,7 +41,8 @@ def health_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
         report = await services.condition.report()
         texts, formats = pages.texts(request), pages.formats(request)
         charts = Charts(texts, formats)
-        samples = await services.store.samples.since(services.clock() - 7 * DAY_MS, _SAMPLES)
+        now = services.clock()
+        samples = await services.store.samples.since(now - 7 * DAY_MS, _SAMPLES)
         groups = [(name, [row_of(texts, formats, one) for one in found]) for name, found in report.groups]
         return pages.show(
             request,
@@ -52,8 +53,8 @@ def health_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
                 (row for _, rows in groups for row in rows if row.advice), key=lambda row: row.mark is not Mark.BAD
             ),
             zone=services.zone.key,
-            queue=_plot(charts, samples, {"waiting": "queue", "scheduled": "scheduled"}),
-            connected=_plot(charts, samples, {"sessions": "limit", "connected": "connected"}),
+            queue=_plot(charts, samples, now, {"waiting": "queue", "scheduled": "scheduled"}),
+            connected=_plot(charts, samples, now, {"sessions": "limit", "connected": "connected"}),
         )
 
     return router
@@ -84,6 +85,6 @@ def _figure(formats: Formats, name: str, value: int | str) -> int | str:
     return f"{_ISOLATE}{formats.size(value) if name.endswith('_bytes') else formats.number(value)}{_END}"
 
 
-def _plot(charts: Charts, samples: list[Sample], tones: Mapping[str, str]) -> Chart | None:
+def _plot(charts: Charts, samples: list[Sample], now: int, tones: Mapping[str, str]) -> Chart | None:
     """A line needs two points."""
-    return charts.over_time(samples, tones) if len(samples) > 1 else None
+    return charts.over_time(samples, tones, now - 7 * DAY_MS, now) if len(samples) > 1 else None

@@ -11,7 +11,7 @@ from switchboard.dashboard.gate import Gate
 from switchboard.dashboard.linking import Linking, linking_of
 from switchboard.dashboard.rendering import Pages, is_htmx
 from switchboard.dashboard.services import PhoneRefused, Services
-from switchboard.domain.errors import InvalidRequest, InvalidTransition, NotFound, QrNotReady
+from switchboard.domain.errors import InvalidRequest, InvalidTransition, NotFound, QrNotReady, SessionNotFound
 from switchboard.domain.phones import PhoneError, normalise
 from switchboard.orchestrator.qr_images import inline_svg
 from switchboard.orchestrator.sessions import Request as Wish
@@ -29,6 +29,7 @@ def linking_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
     router = APIRouter(route_class=gate.route(), include_in_schema=False)
     _making(router, pages, services)
     _link_page(router, pages, services)
+    _ways_out(router, pages, services)
     return router
 
 
@@ -37,9 +38,8 @@ def _making(router: APIRouter, pages: Pages, services: Services) -> None:
     async def new(request: Request) -> Response:
         pool = (await services.proxy_views.all())["items"]
         inventory = await services.proxy_views.inventory()
-        return pages.show(
-            request, "linking/new.html", proxies=pool, inventory=inventory, once=secrets.token_urlsafe(16)
-        )
+        share, once = services.store.sessions.rules.per_proxy, secrets.token_urlsafe(16)
+        return pages.show(request, "linking/new.html", proxies=pool, inventory=inventory, once=once, share=share)
 
     @router.post("/sessions")
     async def make(
@@ -74,12 +74,12 @@ def _link_page(router: APIRouter, pages: Pages, services: Services) -> None:
 
     @router.get("/sessions/{session}/link")
     async def link(request: Request, session: SessionId) -> Response:
-        return await show(request, session)
-
-    @router.post("/sessions/{session}/link/again")
-    async def again(request: Request, session: SessionId) -> Response:
-        await services.sessions.start(session)
-        return _go(request, _path(session))
+        try:
+            return await show(request, session)
+        except SessionNotFound:
+            if not is_htmx(request):
+                raise
+            return pages.show(request, "session/gone.html", part="link", session_id=session)
 
     @router.post("/sessions/{session}/pairing-code")
     async def pairing_code(request: Request, session: SessionId, phone: Phone = "") -> Response:
@@ -112,6 +112,22 @@ def _link_page(router: APIRouter, pages: Pages, services: Services) -> None:
             raise QrNotReady(session, "qr_ready") from None
         shown = f"{_LTR}{pages.formats(request).phone(phone)}{_END}"
         return pages.done(request, "linking.demo_scanned", phone=shown)
+
+
+def _ways_out(router: APIRouter, pages: Pages, services: Services) -> None:
+    @router.post("/sessions/{session}/link/again")
+    async def again(request: Request, session: SessionId) -> Response:
+        await services.sessions.start(session)
+        return _go(request, _path(session))
+
+    @router.post("/sessions/{session}/link/cancel")
+    async def cancel(request: Request, session: SessionId) -> Response:
+        """Only while there is nothing to lose: one that was ever linked is not deleted by the way."""
+        found = await linking_of(services, await services.store.sessions.find(session))
+        if not found.is_new:
+            raise InvalidTransition(session, "cancel", found.session.state.value, "it was linked")
+        await services.sessions.delete(session)
+        return pages.done(request, "linking.cancelled", then="/")
 
 
 def _require_open(linking: Linking) -> None:

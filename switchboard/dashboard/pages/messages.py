@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,8 +12,9 @@ from switchboard.dashboard.caller import dashboard_caller
 from switchboard.dashboard.gate import Gate
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
+from switchboard.dashboard.session_names import names_of, sessions_meant
 from switchboard.dashboard.timeline import WAITS, Step, timeline
-from switchboard.domain.ids import is_batch_id, is_session_id
+from switchboard.domain.ids import is_batch_id
 from switchboard.domain.messages import Place, Status
 from switchboard.gateway.list_routes import statuses_of
 from switchboard.gateway.routes import Cursor, MessageId
@@ -22,7 +23,8 @@ from switchboard.store.messages import MessageQuery
 _LIMIT = 50
 TABS: Mapping[str, frozenset[str]] = {
     "": frozenset(),
-    "waiting": frozenset({Status.SCHEDULED, Status.QUEUED, Status.FAILED}),
+    "scheduled": frozenset({Status.SCHEDULED}),
+    "waiting": frozenset({Status.QUEUED, Status.FAILED}),
     "sending": frozenset({Status.SENDING}),
     "sent": frozenset({Status.SENT}),
     "delivered": frozenset({Status.DELIVERED}),
@@ -55,12 +57,16 @@ def message_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
             "batch": batch.strip(),
             "reference": reference.strip(),
         }
-        query = _query(asked)
-        found = await services.reading.messages(query, _LIMIT, cursor) if query else _NOTHING
+        query, sessions = _query(asked), frozenset[str]()
+        if asked["session"]:
+            sessions = await sessions_meant(services, asked["session"])
+            query = query if sessions else None
+        found = await services.reading.messages(query, _LIMIT, cursor, sessions) if query else _NOTHING
         return pages.show(
             request,
             "messages/list.html",
             messages=found["items"],
+            names=await names_of(services, found["items"]),
             asked=asked,
             tabs={tab: _url(asked | {"status": tab}) for tab in TABS},
             # Told of what is filtered besides the tab, which can be left out again.
@@ -76,6 +82,7 @@ def message_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
             request,
             "messages/one.html",
             message=shown,
+            names=await names_of(services, [shown]),
             text=await services.reading.text(message),
             steps=[(step, _local(step, str(shown["createdAt"]))) for step in timeline(found)],
             waits=found.place in WAITS,
@@ -90,18 +97,17 @@ def message_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
     return router
 
 
-_NOTHING: Mapping[str, object] = {"items": [], "nextCursor": None}
+_NOTHING: Mapping[str, Any] = {"items": [], "nextCursor": None}
 
 
 def _query(asked: Mapping[str, str]) -> MessageQuery | None:
     """None where a name is none: nothing can have it, and it never reaches the store."""
-    session, batch = asked["session"], asked["batch"]
-    if (session and not is_session_id(session)) or (batch and not is_batch_id(batch)):
+    batch = asked["batch"]
+    if batch and not is_batch_id(batch):
         return None
     statuses = TABS.get(asked["status"])
     return MessageQuery(
         statuses=statuses_of(asked["status"]) if statuses is None else statuses,
-        session=session,
         to=asked["to"],
         batch=batch,
         reference=asked["reference"],

@@ -16,8 +16,10 @@ from switchboard.dashboard.services import Services
 from switchboard.dashboard.spreadsheet import BadRow, ReadyRow
 from switchboard.domain import errors
 from switchboard.domain.ids import is_session_id
+from switchboard.domain.messages import Waiting
 from switchboard.gateway.finishing import planned_end
 from switchboard.gateway.models import BatchRequest
+from switchboard.store.messages import MessageQuery
 from switchboard.web.errors import STATUS, invalid_request
 
 _MOST_PART = 20 * 1024 * 1024
@@ -70,6 +72,7 @@ class _Desk:
             "draft": made,
             "notice": notice,
             "most": self._services.max_text,
+            "local": self._services.default_country is not None,
             "shown_rows": _SHOWN_ROWS,
             "shown_bad": _SHOWN_BAD,
             "ends": await self._ends(form, len(made.rows)) if made and made.rows else None,
@@ -90,7 +93,14 @@ class _Desk:
             if isinstance(error, errors.IdempotencyConflict):  # another batch than the one that was sent
                 form = form.model_copy(update={"token": new_token()})
             return await self.show(request, form, made, self._pages.explain(request, error), STATUS[type(error)])
-        return self._pages.done(request, "batches.queued", then=f"/batches/{answer['batchId']}", n=answer["queued"])
+        batch = str(answer["batchId"])
+        key = "batches.put_off" if await self._put_off(batch) else "batches.queued"
+        return self._pages.done(request, key, then=f"/batches/{batch}", n=answer["queued"])
+
+    async def _put_off(self, batch: str) -> bool:
+        """Whether it waits for tomorrow: its first row does if any."""
+        first = (await self._services.reading.messages(MessageQuery(batch=batch), 1, None))["items"]
+        return any(row["waiting"] and row["waiting"]["reason"] == Waiting.DAILY_LIMIT for row in first)
 
     async def _ends(self, form: BatchForm, count: int) -> str | None:
         if not is_session_id(form.session) or form.spread_minutes is None:

@@ -19,7 +19,7 @@ def opening_routes(gate: Gate, pages: Pages, links: OneTimeLinks) -> APIRouter:
         if await gate.still_signed_in(request):  # clicked once more: there is nothing left to do for it
             return RedirectResponse("/", 303)
         if not links.seems_good(token):
-            return over(request)
+            return over(request, token)
         return pages.show(request, "opening.html", good=True, by_itself=_meant(request))
 
     @router.post("/open/{token}")
@@ -29,13 +29,14 @@ def opening_routes(gate: Gate, pages: Pages, links: OneTimeLinks) -> APIRouter:
             return response
         opened = await links.use(token)
         if opened is None:
-            return over(request)
+            return over(request, token)
         _log.info("dashboard.signed_in", who=opened.who, address=request.client.host if request.client else "")
         await gate.visitors.begin(request, response, opened)
         return response
 
-    def over(request: Request) -> Response:
-        return pages.show(request, "opening.html", 410, good=False)
+    def over(request: Request, token: str) -> Response:
+        """How to get another one is told to who had one: it names folders of the server."""
+        return pages.show(request, "opening.html", 410, good=False, ours=links.is_ours(token))
 
     return router
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from switchboard.dashboard.charts import Chart, Charts
 from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.rendering import Pages
+from switchboard.dashboard.rendering import Pages, is_htmx
 from switchboard.dashboard.services import Services
 from switchboard.domain.figures import FleetFigures
 from switchboard.domain.hours import DAY_MS
@@ -15,6 +15,8 @@ from switchboard.domain.sessions import State
 
 _PER_PAGE = 50
 _URGENT = 8
+_FIRST = "first"
+"""The part of the page that is shown while there are no sessions."""
 _SAMPLES = 144
 """One for ten minutes: more would not be seen."""
 
@@ -29,10 +31,10 @@ def overview_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
     @router.get("/")
     async def overview(request: Request, state: OneState = None, search: Search = "", cursor: After = None) -> Response:
         figures = await services.overview.figures()
+        if is_htmx(request) and (request.headers.get("hx-target") == _FIRST) is bool(figures.total):
+            return Response(headers={"HX-Refresh": "true"})  # the page that asks is not the one to show by now
         if not figures.total:
-            pool = await services.proxy_views.inventory()
-            ready = bool(pool["proxies"]) or services.allow_direct
-            return pages.show(request, "overview/first.html", figures=figures, ready=ready)
+            return await _first(request, pages, services, figures)
         found = await services.overview.page({state} if state else (), search, _PER_PAGE, cursor)
         charts = Charts(pages.texts(request), pages.formats(request))
         return pages.show(
@@ -54,6 +56,13 @@ def overview_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
     return router
 
 
+async def _first(request: Request, pages: Pages, services: Services, figures: FleetFigures) -> Response:
+    pool = await services.proxy_views.inventory()
+    ready = bool(pool["proxies"]) or services.allow_direct
+    share = services.store.sessions.rules.per_proxy
+    return pages.show(request, "overview/first.html", part=_FIRST, figures=figures, ready=ready, share=share)
+
+
 async def _today(charts: Charts, services: Services) -> Chart:
     [day] = await services.reading.stats(by_hour=True)
     return charts.by_hour(day["hours"], ("sent", "delivered", "read"))  # type: ignore[arg-type]
@@ -61,9 +70,10 @@ async def _today(charts: Charts, services: Services) -> Chart:
 
 async def _queue(charts: Charts, services: Services) -> Chart | None:
     """A line needs two points."""
-    samples = await services.store.samples.since(services.clock() - DAY_MS, _SAMPLES)
+    now = services.clock()
+    samples = await services.store.samples.since(now - DAY_MS, _SAMPLES)
     tones = {"waiting": "queue", "scheduled": "scheduled"}
-    return charts.over_time(samples, tones) if len(samples) > 1 else None
+    return charts.over_time(samples, tones, now - DAY_MS, now) if len(samples) > 1 else None
 
 
 def _tabs(figures: FleetFigures, chosen: State | None, search: str) -> list[tuple[State | None, int, str]]:

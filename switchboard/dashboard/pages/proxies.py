@@ -4,9 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 
+from switchboard.dashboard.catalogue import Texts
 from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.rendering import Pages
+from switchboard.dashboard.rendering import Pages, is_htmx
 from switchboard.dashboard.services import Services
+from switchboard.domain.errors import InvalidRequest
 from switchboard.orchestrator.proxy_routes import ProxyId
 
 Url = Annotated[str, Form(max_length=1000)]
@@ -17,27 +19,46 @@ _PAGE = 50
 def proxy_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
     router = APIRouter(route_class=gate.route(), include_in_schema=False)
 
-    @router.get("/proxies")
-    async def proxies(request: Request, cursor: Cursor = None) -> Response:
+    async def show(request: Request, cursor: str | None = None, fault: str = "") -> Response:
         pool = await services.proxy_views.page(_PAGE, cursor)
-        inventory = await services.proxy_views.inventory()
         further = f"/proxies?cursor={pool['nextCursor']}" if pool["nextCursor"] else ""
         return pages.show(
-            request, "proxies.html", proxies=pool["items"], inventory=inventory, further=further, first=cursor is None
+            request,
+            "proxies.html",
+            400 if fault else 200,
+            proxies=pool["items"],
+            inventory=await services.proxy_views.inventory(),
+            waiting=await services.overview.waiting_for_proxy(),
+            per_proxy=services.configuration["MAX_SESSIONS_PER_PROXY"],
+            further=further,
+            first=cursor is None,
+            fault=fault,
         )
+
+    @router.get("/proxies")
+    async def proxies(request: Request, cursor: Cursor = None) -> Response:
+        return await show(request, cursor)
 
     @router.post("/proxies")
     async def add(request: Request, url: Url = "") -> Response:
-        proxy, new = await services.proxy_care.add(url.strip())
+        try:
+            proxy, new = await services.proxy_care.add(url.strip())
+        except InvalidRequest as error:
+            fault = fault_of(pages.texts(request), error)
+            if is_htmx(request):  # what was typed stays in its field
+                return pages.show(request, "faults.html", 400, faults={"url": fault})
+            return await show(request, fault=fault)
         if not proxy.ok:
-            return pages.done(request, "proxies.added_bad", then="/proxies", proxy=proxy.id)
+            return pages.done(request, "proxies.added_bad", then="/proxies", tone="warn", proxy=proxy.id)
         return pages.done(request, "proxies.added" if new else "proxies.known", then="/proxies", proxy=proxy.id)
 
     @router.post("/proxies/{proxy}/probe")
     async def probe(request: Request, proxy: ProxyId) -> Response:
         found = await services.proxy_views.probe(proxy)
-        key = "proxies.probe_good" if found["ok"] else "proxies.probe_bad"
-        return pages.done(request, key, proxy=proxy, ms=found["tookMs"], detail=found["detail"])
+        if found["ok"]:
+            return pages.done(request, "proxies.probe_good", proxy=proxy, ms=found["tookMs"])
+        why = _why(pages.texts(request), str(found["code"]))
+        return pages.done(request, "proxies.probe_bad", tone="warn", proxy=proxy, why=why)
 
     @router.post("/proxies/{proxy}/remove")
     async def remove(request: Request, proxy: ProxyId, force: Annotated[bool, Form()] = False) -> Response:
@@ -45,3 +66,15 @@ def proxy_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
         return pages.done(request, "proxies.removed", proxy=proxy)
 
     return router
+
+
+def fault_of(texts: Texts, error: InvalidRequest) -> str:
+    """Why an address was not taken. What was typed is a secret: nothing of it is repeated."""
+    reason = str(error.details["reason"])
+    if reason != "known":
+        return texts(f"proxies.bad_{reason}")
+    return texts("proxies.bad_known", proxy=error.details["proxyId"], why=_why(texts, str(error.details["fault"])))
+
+
+def _why(texts: Texts, code: str) -> str:
+    return texts(f"fault.{code}") if texts.has(f"fault.{code}") else code

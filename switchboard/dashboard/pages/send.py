@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -16,7 +16,7 @@ from switchboard.dashboard.senders import senders
 from switchboard.dashboard.services import Services
 from switchboard.domain import errors
 from switchboard.domain.hours import MINUTE_MS
-from switchboard.domain.messages import PRIORITIES
+from switchboard.domain.messages import PRIORITIES, Status, Waiting
 from switchboard.gateway.models import SendRequest
 from switchboard.web.errors import STATUS, invalid_request
 from switchboard.web.times import ms
@@ -77,7 +77,10 @@ def send_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
             if isinstance(error, errors.IdempotencyConflict):  # another message than the one that was sent
                 form = form.model_copy(update={"token": new_token()})
             return await show(request, form, _faults(request, error), STATUS[type(error)])
-        return pages.done(request, "send.queued", then=f"/messages/{answer['messageId']}")
+        _, shown = await services.reading.status(str(answer["messageId"]))
+        key, when = _outcome(shown)
+        said = {"when": pages.formats(request).short(when)} if when else {}
+        return pages.done(request, key, then=f"/messages/{answer['messageId']}", **said)
 
     def _faults(request: Request, error: errors.SwitchboardError) -> dict[str, str]:
         if not isinstance(error, errors.InvalidRequest):
@@ -85,13 +88,25 @@ def send_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
         texts = pages.texts(request)
         named = [fault["field"] for fault in error.details.get("fields", ())] or [error.details.get("field", "form")]
         places = (_FIELDS.get(field, field) for field in named)
-        return {place: texts(f"send.{place}_bad", most=services.max_text) for place in places}
+        faults = {place: texts(f"send.{place}_bad", most=services.max_text) for place in places}
+        if "to" in faults and services.default_country is None:
+            faults["to"] = texts("send.to_bad_local")
+        return faults
 
     return router
 
 
 def new_token() -> str:
     return secrets.token_urlsafe(16)
+
+
+def _outcome(shown: Mapping[str, Any]) -> tuple[str, str | None]:
+    """What to say of a message that was accepted, and the moment that this is about."""
+    waiting = shown["waiting"]
+    if shown["status"] != Status.SCHEDULED or waiting is None:
+        return "send.queued", None
+    put_off = waiting["reason"] == Waiting.DAILY_LIMIT
+    return "send.put_off" if put_off else "send.for_later", waiting["until"]
 
 
 def _request(form: SendForm, zone: ZoneInfo, now: int) -> SendRequest:

@@ -37,7 +37,7 @@ def session_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter:
             shown = await _everything(pages, services, request, found)
         except SessionNotFound:
             if is_htmx(request):
-                return pages.show(request, "session/gone.html", session_id=session_id)
+                return pages.show(request, "session/gone.html", part="session", session_id=session_id)
             return pages.done(request, "session.gone", then="/", session=session_id)
         return pages.show(request, "session/page.html", **shown)
 

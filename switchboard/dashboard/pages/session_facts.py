@@ -36,21 +36,23 @@ class UpTime:
     """How much of the time that is; None if all."""
     pieces: Sequence[Piece]
     start: str
+    """Where the strip begins: a day ago, or when it became known."""
     width: int = _WIDTH
 
 
 async def up_time(services: Services, session: str) -> UpTime:
-    """Of the last 24 hours."""
+    """Of the last 24 hours, or of as much of them as is known."""
     end = services.clock()
-    start = end - DAY_MS
-    spans = strip(await services.store.sessions.states(session, start), start, end)
+    day_ago = end - DAY_MS
+    spans = strip(await services.store.sessions.states(session, day_ago), day_ago, end)
+    start = spans[0].start if spans else day_ago
+    known = end - start if spans else 0
 
     def piece(span: Span) -> Piece:
-        x, width = ((part * _WIDTH) / DAY_MS for part in (span.start - start, span.end - span.start))
+        x, width = ((part * _WIDTH) / known for part in (span.start - start, span.end - span.start))
         moments = (iso(moment, services.zone) for moment in (span.start, span.end))
         return Piece(span.state.value, round(x, 2), round(width, 2), *moments)
 
-    known = sum(span.end - span.start for span in spans)
     return UpTime(
         share_up(spans), known if known < DAY_MS else None, [piece(span) for span in spans], iso(start, services.zone)
     )

@@ -1,5 +1,6 @@
 """How this installation is set up, and who may get in: the configuration, the password, sign-ins. Keys: api_keys.py."""
 
+import secrets
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -27,9 +28,9 @@ class SettingsPage:
         self._blank = NewKey("", ("send", "read"), (), services.configuration["API_RATE_PER_MINUTE"])
 
     async def show(
-        self, request: Request, faults: Mapping[str, str] | None = None, draft: NewKey | None = None
+        self, request: Request, faults: Mapping[str, str] | None = None, draft: NewKey | None = None, once: str = ""
     ) -> Response:
-        """With faults, what was sent was refused; a draft is the key that it was to be."""
+        """With faults, what was sent was refused; a draft is the key that it was to be, `once` the form's token."""
         services = self._services
         return self._pages.show(
             request,
@@ -42,6 +43,7 @@ class SettingsPage:
             scopes=SCOPES,
             draft=draft or self._blank,
             drafting=draft is not None,
+            once=once or secrets.token_urlsafe(16),
             faults=faults or {},
         )
 

@@ -6,7 +6,7 @@
 
 local session, from, to, now = ARGV[1], ARGV[2], ARGV[3], num(ARGV[5])
 local key = K_session(session)
-local s = call('HMGET', key, 'proxy', 'wanted', 'phone', 'linked', 'status')
+local s = call('HMGET', key, 'proxy', 'wanted', 'phone', 'linked', 'status', 'left')
 if s[2] ~= 'run' or (s[1] or '') ~= from then return 'STALE' end
 if s[5] == 'connected' and from ~= 'direct' then return 'STALE' end
 if not has_room(to, num(ARGV[4])) then return 'NO_ROOM' end
@@ -20,8 +20,7 @@ if s[4] and to ~= 'direct' then
     call('SET', K_phone_proxy(s[3]), to)
   end
 end
-if from ~= '' then
-  tell(session, 'proxy.failover', now, 'account', s[3] or '', 'from', from, 'to', to)
-end
-turn(session, 'starting', from ~= '' and 'failover' or '', now)
+local left = from ~= '' and from or s[6] -- its last proxy may be out of the pool by now
+if left then tell(session, 'proxy.failover', now, 'account', s[3] or '', 'from', left, 'to', to) end
+turn(session, 'starting', left and 'failover' or '', now)
 return 'OK'

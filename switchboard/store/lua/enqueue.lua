@@ -74,7 +74,7 @@ local function no_room(entry, phone)
     for _, row in ipairs(entry.rows) do
       if row[5] < ends then
         if not entry.deferrable then return { 'DAILY_LIMIT', whole(sent), whole(ends) } end
-        row[5] = ends
+        row.asked, row[5] = row[5], ends               -- put off to the next day
       end
     end
   end
@@ -93,9 +93,10 @@ local function write(row, entry, phone, batch, before)
   end
   set('account', phone); set('session', entry.session); set('reference', row[6]); set('batch', batch)
   if row[5] > now or batch then
-    local due = math.max(row[5], now)
-    set('place', 'scheduled'); set('status', 'scheduled'); set('waitReason', 'scheduled')
-    set('due', whole(due)); set('scheduledFor', whole(due))
+    local due, asked = math.max(row[5], now), row.asked or row[5]
+    set('place', 'scheduled'); set('status', 'scheduled'); set('due', whole(due))
+    set('waitReason', row.asked and 'daily_limit' or 'scheduled')
+    if asked > now or batch then set('scheduledFor', whole(math.max(asked, now))) end
     call('HSET', K_message(id), unpack(fields))
     return enter_schedule(id, due, before)
   end

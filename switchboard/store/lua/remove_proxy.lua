@@ -1,4 +1,4 @@
--- A proxy leaves the pool. With force, its sessions lose their places and wait for others.
+-- A proxy leaves the pool. With force, its sessions lose their places and are to get others.
 --
 -- ARGV  proxy, force (0|1), now
 -- Returns { 'OK' }, { 'NOT_FOUND' } or { 'IN_USE', sessions… }
@@ -10,9 +10,10 @@ if #sessions > 0 and ARGV[2] ~= '1' then return { 'IN_USE', unpack(sessions) } e
 for _, session in ipairs(sessions) do
   local s = call('HMGET', K_session(session), 'phone', 'wanted')
   release(session)
+  call('HSET', K_session(session), 'left', proxy)
   call('HINCRBY', K_session(session), 'generation', 1)
   if s[1] then detach(session, s[1], now) end
-  if s[2] == 'run' then turn(session, 'disconnected', 'waiting_for_proxy', now) end
+  if s[2] == 'run' then turn(session, 'disconnected', 'proxy_removed', now) end
 end
 call('DEL', K_proxy(proxy), K_proxy_sessions(proxy))
 call('SREM', K_proxies, proxy)

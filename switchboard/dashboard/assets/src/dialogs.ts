@@ -1,7 +1,7 @@
 /**
  * Dialogs: `button[data-confirm="id"]` opens one, `button[data-close]` and a click beside it close it; Escape and the
  * way back of the focus are the browser's. htmx's own question (`hx-confirm`) is asked in `<dialog id="confirm">`:
- * `#confirm-text`, `button[data-yes]`.
+ * `#confirm-text`, `button[data-yes]`, which says and looks what the pressed button does.
  */
 
 import { clicked } from './page.js'
@@ -9,6 +9,8 @@ import { clicked } from './page.js'
 const YES = 'yes'
 
 interface Question {
+  readonly elt: Element
+  readonly triggeringEvent?: Event
   readonly question?: string | null
   issueRequest(skipConfirmation: boolean): void
 }
@@ -44,9 +46,22 @@ function ask(event: CustomEvent<Question>): void {
   event.preventDefault()
   const text = document.getElementById('confirm-text')
   if (text) text.textContent = question
+  name(dialog.querySelector<HTMLElement>('[data-yes]'), pressed(event.detail))
   open(dialog)
   const answered = () => {
     if (dialog.returnValue === YES) event.detail.issueRequest(true)
   }
   dialog.addEventListener('close', answered, { once: true })
+}
+
+function pressed({ elt, triggeringEvent }: Question): Element | null {
+  const submitter = triggeringEvent instanceof SubmitEvent ? triggeringEvent.submitter : null
+  return submitter ?? (elt.matches('button') ? elt : elt.querySelector('button'))
+}
+
+/** "Delete" rather than "Yes": a person reads the buttons, and not always the question. */
+function name(yes: HTMLElement | null, button: Element | null): void {
+  if (!yes || !button) return
+  yes.textContent = button.textContent?.trim() || button.getAttribute('aria-label')
+  yes.className = button.classList.contains('danger') ? 'danger' : 'primary'
 }

@@ -8,6 +8,7 @@ import { browserClock } from './clock.js'
 import { Connection } from './connection.js'
 import { type Moment, Pace } from './pace.js'
 import { isRefresh } from './page.js'
+import { tellSignedOut } from './signed_out.js'
 import { Stream } from './stream.js'
 import { listensTo, outermost, topicsIn } from './topics.js'
 
@@ -54,20 +55,13 @@ function openStream(url: string, pace: Pace<Key>): Stream {
         first = false
       },
       broken: () => connection.broken(),
-      refused: signIn,
+      refused: tellSignedOut,
       over: () => connection.opened() // there is nothing to miss
     },
     browserClock
   )
   stream.open()
   return stream
-}
-
-/** Where the body says, else where the server leads those it does not know. */
-function signIn(): void {
-  const page = document.body.dataset['signIn']
-  if (page) location.assign(page)
-  else location.reload()
 }
 
 /** Those that listen to what has changed; all of them after a gap, of which nobody knows what changed in it. */

@@ -4,6 +4,7 @@ import { startCharacters } from './characters.js'
 import { startChips } from './chips.js'
 import { startCopy } from './copy.js'
 import { startDialogs } from './dialogs.js'
+import { startFaults } from './faults.js'
 import { startFilter } from './filter.js'
 import { startLive } from './live.js'
 import { startLog } from './log.js'
@@ -11,6 +12,7 @@ import { startMorph } from './morph.js'
 import { startNav } from './nav.js'
 import { startPlots } from './plots.js'
 import { startSelect } from './select.js'
+import { startSignedOut } from './signed_out.js'
 import { startTheme } from './theme.js'
 import { startTimes } from './times.js'
 import { startToasts } from './toasts.js'
@@ -21,9 +23,11 @@ startTheme()
 startNav()
 startDialogs()
 startToasts()
+startSignedOut()
 startTimes()
 startCopy()
 startSelect()
+startFaults()
 startFilter()
 startUpload()
 startChips()

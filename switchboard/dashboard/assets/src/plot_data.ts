@@ -18,6 +18,9 @@ export interface Plot {
   readonly xKind: XKind
   readonly series: readonly PlotSeries[]
   readonly unit?: string
+  /** What is shown of the time, with figures or without. */
+  readonly from?: number
+  readonly to?: number
   /** The top of the scale, if it is known. */
   readonly max?: number
   /** The time zone of `x`; else the page's. */
@@ -61,8 +64,8 @@ export function xRange(plot: Plot): [number, number] {
   const count = plot.x.length
   if (plot.kind === 'bars') return [-0.5, Math.max(count, 1) - 0.5]
   if (isIndexed(plot)) return [0, Math.max(count - 1, 1)]
-  const first = plot.x[0] ?? 0
-  return [first, Math.max(plot.x.at(-1) ?? 0, first + 1)]
+  const first = plot.from ?? plot.x[0] ?? 0
+  return [first, Math.max(plot.to ?? plot.x.at(-1) ?? 0, first + 1)]
 }
 
 /** From zero, with some air above the highest. */

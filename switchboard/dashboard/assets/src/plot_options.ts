@@ -18,6 +18,7 @@ import type { PlotWords } from './plot_words.js'
 export const WHEN = 'plot-when'
 const LABEL_PX = 60
 const WIDEST_BAR_PX = 36
+const SPECK_PX = 8
 const IN_PARTS = 2 // uPlot's own number for "in parts of the width"
 const WHOLE_STEPS = [1, 2, 5]
   .flatMap(digit => Array.from({ length: 10 }, (_, power) => digit * 10 ** power))
@@ -49,7 +50,7 @@ export function plotOptions(kit: Kit, current: () => Plot, size: Size): uPlot.Op
   return {
     ...size,
     class: 'plot-drawing',
-    padding: [8, 12, 0, 0],
+    padding: [8, plot.kind === 'bars' ? 12 : LABEL_PX / 2, 0, 0], // half of the last label is beside the drawing
     cursor: { y: false, x: plot.kind !== 'bars', drag: { x: false, y: false, setScale: false } },
     legend: {
       live: true,
@@ -65,7 +66,7 @@ export function plotOptions(kit: Kit, current: () => Plot, size: Size): uPlot.Op
       {
         label: '',
         class: WHEN,
-        value: (_, __, ___, index) => words.when(index === null ? null : current().x[index])
+        value: (_, __, ___, index) => (index === null ? '' : words.when(current().x[index]))
       },
       ...plot.series.map(series => seriesOptions(kit, plot, series))
     ]
@@ -109,7 +110,7 @@ function yAxis(plot: Plot, words: PlotWords, ink: Ink): uPlot.Axis {
 function seriesOptions(kit: Kit, plot: Plot, series: PlotSeries): uPlot.Series {
   const { draw, words, ink } = kit
   const tone = `--tone-${series.tone}`
-  const common = { label: series.label, value: (_: uPlot, value: number) => words.value(value) }
+  const common = { label: series.label, value: legendValue(words) }
   if (isBar(plot, series)) {
     const fill = ink.colour(tone)
     return { ...common, fill, stroke: fill, width: 0, points: { show: false }, paths: bars(draw, plot, series) }
@@ -118,11 +119,22 @@ function seriesOptions(kit: Kit, plot: Plot, series: PlotSeries): uPlot.Series {
     ...common,
     stroke: ink.colour(tone),
     width: 2,
-    points: { show: chart => chart.data[0].length === 1 },
+    points: { show: isSpeck },
     ...(series.dashed && { dash: [6, 4] }),
     ...(plot.kind === 'area' && !series.dashed && { fill: ink.colour(tone, 18) }),
     ...(plot.kind === 'step' && { paths: draw.paths.stepped?.({ align: 1 }) ?? noPath })
   }
+}
+
+/** So few figures of so long a time that no line of them can be seen: then the points are drawn. */
+function isSpeck(chart: uPlot): boolean {
+  const x = chart.data[0]
+  return chart.valToPos(x.at(-1) ?? 0, 'x') - chart.valToPos(x[0] ?? 0, 'x') < SPECK_PX
+}
+
+/** Nothing while nobody points at the drawing. */
+function legendValue(words: PlotWords): uPlot.Series.Value {
+  return (_, value, __, index) => (index === null ? '' : words.value(value))
 }
 
 function bars(draw: typeof uPlot, plot: Plot, series: PlotSeries): uPlot.Series.PathBuilder {

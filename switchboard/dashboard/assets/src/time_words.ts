@@ -30,7 +30,9 @@ export function timeFormat(language: string): Intl.RelativeTimeFormat {
 export function relativeWords(nowMs: number, thenMs: number, words: Intl.RelativeTimeFormat): string {
   const { count, unit } = distance(nowMs, thenMs)
   // "Now" rather than seconds that jump while one reads.
-  return unit === 'second' && Math.abs(count) < 5 ? words.format(0, 'second') : words.format(count, unit)
+  if (unit === 'second' && Math.abs(count) < 5) return words.format(0, 'second')
+  // Hebrew has words for one and two, to which its data adds the figure: "a minute (1) ago".
+  return words.format(count, unit).replace(/ \(\d\)/, '')
 }
 
 /** Minutes and seconds, with hours if need be; never below zero. */

@@ -49,7 +49,7 @@ function tellTrouble(region: HTMLElement): void {
   })
   document.addEventListener('htmx:responseError', event => {
     const { xhr } = (event as CustomEvent<{ xhr: XMLHttpRequest }>).detail
-    if (!isRefresh(event) && !xhr.responseText.trim()) show(region, errorText ?? awayText)
+    if (!isRefresh(event) && xhr.status !== 401 && !xhr.responseText.trim()) show(region, errorText ?? awayText)
   })
 }
 

@@ -36,6 +36,7 @@ test('new figures leave the shape alone, other series do not', () => {
 test('half a place is left on both sides of the bars', () => {
   assert.deepEqual(xRange(hours), [-0.5, 2.5])
   assert.deepEqual(xRange(times), [1_000, 1_300])
+  assert.deepEqual(xRange({ ...times, from: 0, to: 86_400 }), [0, 86_400])
 })
 
 test('a plot without figures still has a scale', () => {

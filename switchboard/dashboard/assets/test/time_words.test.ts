@@ -31,6 +31,8 @@ test('the words are those of the language', () => {
   assert.equal(relativeWords(0, 2 * HOUR, EN), 'in 2 hours')
   assert.equal(relativeWords(0, -DAY, EN), 'yesterday')
   assert.equal(relativeWords(0, -3 * MINUTE, HE), 'לפני 3 דקות')
+  assert.equal(relativeWords(0, -MINUTE, HE), 'לפני דקה')
+  assert.equal(relativeWords(0, 2 * HOUR, HE), 'בעוד שעתיים')
 })
 
 test('what happened just now happened now', () => {

@@ -74,6 +74,7 @@ local function bind(session, proxy, now)
   release(session)
   if proxy ~= 'direct' then call('SADD', K_proxy_sessions(proxy), session) end
   call('HSET', K_session(session), 'proxy', proxy, 'boundAt', now)
+  call('HDEL', K_session(session), 'left')
   if call('HEXISTS', K_session(session), 'linked') == 0 then call('SET', K_temp(session), proxy) end
 end
 
