@@ -1,11 +1,14 @@
 """A store with a driver: whatever a test did to it, afterwards every message is in exactly one place."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from switchboard.store import Store
 from switchboard.store.client import connect
+from tests.support.board import Board, opened_board
+from tests.support.dashboard import Desk, opened_desk
 from tests.support.driver import Driver
 from tests.support.gateway import Api
 
@@ -25,3 +28,17 @@ async def api(driver: Driver) -> AsyncIterator[Api]:
     api = Api(driver)
     yield api
     await api.close()
+
+
+@pytest.fixture
+async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
+    """The orchestrator over the same store, with workers in memory and a clock of its own."""
+    async with opened_board(valkey_url, prefix, tmp_path) as board:
+        yield board
+
+
+@pytest.fixture
+async def desk(board: Board) -> AsyncIterator[Desk]:
+    """The board's dashboard, signed in."""
+    async with opened_desk(board) as desk:
+        yield desk

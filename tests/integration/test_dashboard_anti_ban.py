@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,11 @@ from switchboard.domain.hours import Hours
 from switchboard.domain.pacing import Policy
 from switchboard.domain.trust import CONSERVATIVE, STANDARD, Overrides, TrustTable
 from switchboard.settings import Settings
-from tests.support.board import PHONES, Board, opened_board
+from tests.support.board import PHONES, Board
 from tests.support.dashboard import ORIGIN, Desk, Shown, opened_desk
 from tests.support.driver import DAY, NOON, Driver
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 class NoPhone:

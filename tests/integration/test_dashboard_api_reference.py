@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from html import unescape
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,19 +18,13 @@ from switchboard.gateway.gateway import gateway_routers
 from switchboard.gateway.sending import SendRules
 from switchboard.web.app import create_app
 from switchboard.web.auth import Guard
-from tests.support.board import POLICY, UTC, Board, opened_board
+from tests.support.board import POLICY, UTC, Board
 from tests.support.dashboard import ORIGIN, SECRET, Desk, services_for
 from tests.support.gateway import OWN_KEY, Document
 
 pytestmark = pytest.mark.anyio
 
 ARTICLE = re.compile(r'<article class="card operation" id="([^"]+)".*?</article>', re.DOTALL)
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
 
 
 @pytest.fixture

@@ -1,15 +1,13 @@
 """Batches on the dashboard: from a file to a preview to a queue, and how far each one is."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from switchboard.domain.messages import Status
 from switchboard.domain.retry import FailureClass
-from tests.support.board import Board, opened_board
+from tests.support.board import Board
 from tests.support.dashboard import Desk, Shown, opened_desk
 from tests.support.driver import UNHURRIED, Driver
 from tests.support.gateway import SECRET_TEXT
@@ -20,18 +18,6 @@ PHONE = "972500000001"
 GOOD = "phone,name,order\n972509876541,Dana,17\n972509876542,<b>Yossi</b>,18\n972509876543,נועה,19\n"
 BAD = GOOD + "not a number,Alice,20\n972509876544,,21\n972509876541,Dana,22\n"
 TEMPLATE = "Hi {name}, " + SECRET_TEXT
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 @pytest.fixture

@@ -1,29 +1,14 @@
 """The page of dead letters: what it says of them, and what can be done with one or with many."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from switchboard.domain.retry import FailureClass
 from switchboard.orchestrator.settlement import Settlement
-from tests.support.board import PHONES, Board, opened_board
+from tests.support.board import PHONES, Board
 from tests.support.dashboard import Desk, opened_desk
 from tests.support.driver import MINUTE, Driver
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 @pytest.fixture

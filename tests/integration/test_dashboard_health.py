@@ -25,12 +25,6 @@ async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[B
         yield board
 
 
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
-
-
 def found(report: HealthReport) -> dict[str, Finding]:
     return {finding.about: finding for finding in report.findings}
 

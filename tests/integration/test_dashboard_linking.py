@@ -20,12 +20,6 @@ SHOWN = "+972 50-000-0001"
 
 
 @pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
 async def desk(board: Board) -> AsyncIterator[Desk]:
     await board.proxy()
     async with opened_desk(board) as desk:

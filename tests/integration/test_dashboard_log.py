@@ -5,8 +5,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -16,26 +14,14 @@ import pytest
 from switchboard.dashboard.log_rows import LogRow
 from switchboard.dashboard.log_stream import new_rows
 from switchboard.store.feed import Entry
-from tests.support.board import PHONES, Board, opened_board, running
-from tests.support.dashboard import Desk, dashboard_app, opened_desk
+from tests.support.board import PHONES, Board, running
+from tests.support.dashboard import Desk, dashboard_app
 from tests.support.gateway import OWN_KEY
 from tests.support.serving import serving
 
 pytestmark = pytest.mark.anyio
 
 SECRET = "zanzibar-is-what-they-wrote"
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 async def tell(board: Board, kind: str, **fields: object) -> str:

@@ -1,8 +1,6 @@
 """The list of messages, and the page of one: what they show for what happened, and what can still be done."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -12,26 +10,14 @@ from switchboard.domain.retry import FailureClass
 from switchboard.domain.sessions import State
 from switchboard.store.intake import Entry, Row
 from switchboard.store.sessions import With
-from tests.support.board import Board, opened_board
-from tests.support.dashboard import Desk, Shown, opened_desk
+from tests.support.board import Board
+from tests.support.dashboard import Desk, Shown
 from tests.support.driver import UNHURRIED, Driver
 from tests.support.gateway import SECRET_TEXT
 
 pytestmark = pytest.mark.anyio
 
 PHONE, OTHER, SOMEONE = "972500000001", "972500000002", "972509876543"
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 @pytest.fixture

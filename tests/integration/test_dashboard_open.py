@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,19 +11,13 @@ from switchboard.dashboard.dashboard import DashboardRules
 from switchboard.dashboard.one_time_links import LIFETIME_MS, one_time_url
 from switchboard.dashboard.passwords import Passwords
 from switchboard.dashboard.services import PhoneRefused
-from tests.support.board import Board, opened_board
+from tests.support.board import Board
 from tests.support.dashboard import ORIGIN, QUICK, SECRET, Shown, dashboard_app
 
 pytestmark = pytest.mark.anyio
 HTML = {"Accept": "text/html", "Accept-Language": "en"}
 OURS = HTML | {"Origin": ORIGIN}
 HTMX = OURS | {"HX-Request": "true"}
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
 
 
 @pytest.fixture

@@ -1,29 +1,14 @@
 """The first page: the fleet in figures, who needs a person, and the list of sessions."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from switchboard.domain.sessions import State
 from switchboard.store.sessions import With
-from tests.support.board import Board, opened_board
+from tests.support.board import Board
 from tests.support.dashboard import Desk, Shown, opened_desk
 from tests.support.driver import HOUR, MINUTE, Driver
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 async def link(board: Board, session: str, phone: str, name: str = "") -> None:

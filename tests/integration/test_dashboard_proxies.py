@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,22 +12,10 @@ from switchboard.dashboard.pages.proxies import fault_of
 from switchboard.dashboard.services import PhoneRefused
 from switchboard.domain.errors import InvalidRequest
 from switchboard.domain.proxies import ProxyUrl
-from tests.support.board import Board, opened_board
+from tests.support.board import Board
 from tests.support.dashboard import ORIGIN, Desk, Shown, opened_desk
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 class NoPhone:

@@ -1,8 +1,6 @@
 """The page that sends one message: what there is to choose, what is refused and where it says so."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from switchboard.domain.messages import Status
 from switchboard.domain.sessions import State
 from switchboard.store.sessions import With
-from tests.support.board import Board, opened_board
+from tests.support.board import Board
 from tests.support.dashboard import Desk, Shown, opened_desk
 from tests.support.driver import UNHURRIED, Driver
 from tests.support.gateway import OWN_KEY, SECRET_TEXT
@@ -18,18 +16,6 @@ from tests.support.gateway import OWN_KEY, SECRET_TEXT
 pytestmark = pytest.mark.anyio
 
 PHONE, OTHER, SOMEONE = "972500000001", "972500000002", "972509876543"
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from switchboard.domain.sessions import State
 from switchboard.domain.trust import Overrides
 from switchboard.store.sessions import With
 from tests.support.board import PHONES, Board, opened_board
-from tests.support.dashboard import Desk, Shown, opened_desk
+from tests.support.dashboard import Desk, Shown
 from tests.support.driver import DAY, HOUR, Driver
 
 pytestmark = pytest.mark.anyio
@@ -21,12 +21,6 @@ async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[B
     async with opened_board(valkey_url, prefix, tmp_path) as board:
         await board.proxy()
         yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 async def make(board: Board, session: str = "s1", name: str = "Corner Shop") -> None:

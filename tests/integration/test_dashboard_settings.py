@@ -1,6 +1,5 @@
 """The page of settings: what is in force, the password, API keys and sign-ins; and who is let in afterwards."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +8,11 @@ import pytest
 
 from switchboard.dashboard.one_time_links import one_time_url
 from switchboard.settings import Settings
-from tests.support.board import UTC, Board, opened_board
+from tests.support.board import UTC, Board
 from tests.support.dashboard import ORIGIN, SECRET, Desk, Shown, opened_desk
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
-
-
-@pytest.fixture
-async def desk(board: Board) -> AsyncIterator[Desk]:
-    async with opened_desk(board) as desk:
-        yield desk
 
 
 async def submit(desk: Desk, path: str, status: int = 200, language: str = "en", **fields: Any) -> Shown:

@@ -1,22 +1,14 @@
 """The figures for Prometheus: what there is, in the form its parser reads, and nothing about people."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.board import PHONES, Board, opened_board
+from tests.support.board import PHONES, Board
 from tests.support.driver import UNHURRIED, Driver
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
 
 
 async def figures(board: Board) -> dict[tuple[str, str], float]:

@@ -1,7 +1,6 @@
 """The pool of proxies: adding, trying, removing, what is told about it; and its credentials, which nobody ever sees."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,6 @@ pytestmark = pytest.mark.anyio
 
 PROXIES = "/api/proxies"
 BROKEN = Mode(trouble=Trouble.CLOSE, at=Step.GREETING)
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
 
 
 async def items(board: Board) -> list[dict[str, Any]]:

@@ -1,9 +1,7 @@
 """The figures of the week: one sample a minute, thinned for a chart, taken by whoever leads."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -13,16 +11,10 @@ from switchboard.orchestrator.overview import Overview
 from switchboard.orchestrator.sampler import Sampler, minute, until_next
 from switchboard.store import Store
 from switchboard.store.samples import Sample
-from tests.support.board import PHONES, POLICY, Board, opened_board, running
+from tests.support.board import PHONES, POLICY, Board, running
 from tests.support.driver import DAY, HOUR, MINUTE, NOON, UNHURRIED, Driver
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
 
 
 async def moments(store: Store, since: int, most: int = 1_000) -> list[int]:

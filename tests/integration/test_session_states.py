@@ -1,24 +1,15 @@
 """A session's history of states: every change once, with its moment, until the session is gone."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from switchboard.domain.sessions import State
 from switchboard.store import Store
-from tests.support.board import PHONES, Board, opened_board
+from tests.support.board import PHONES, Board
 from tests.support.driver import NOON, Driver
 
 pytestmark = pytest.mark.anyio
 
 STARTING, QR, UP, DOWN = State.STARTING, State.QR_READY, State.CONNECTED, State.DISCONNECTED
-
-
-@pytest.fixture
-async def board(valkey_url: str, prefix: str, tmp_path: Path) -> AsyncIterator[Board]:
-    async with opened_board(valkey_url, prefix, tmp_path) as board:
-        yield board
 
 
 async def turn(store: Store, state: State, at: int, reason: str = "") -> None:
