@@ -48,7 +48,7 @@ ifeq ($(strip $(ARGS)),)
 	@$(use_node); node --test --test-concurrency=4 $(NODE_TESTS)
 endif
 	@echo "==> running the tests"
-	@$(BIN)/python -m pytest -q -n 2 --durations=10 $(ARGS)
+	@$(BIN)/python -m pytest -q -n 3 --dist loadgroup --durations=10 $(ARGS)
 
 check: $(VENV)/.dev $(VENV)/.package node ## format, lint, strict types, import contracts
 	@echo "==> checking format and style of the TypeScript"

@@ -8,6 +8,7 @@ other anyio test could run.) `package` scope gives the loop back to the other te
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,14 @@ from tests.support.premises import API_KEY
 from tests.support.real_installation import RealInstallation, real_installation
 
 Open = Callable[..., Awaitable[Visit]]
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a file share an installation, so they stay in one process."""
+    for item in items:
+        if item.path.parent == _HERE:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="package")

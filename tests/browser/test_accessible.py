@@ -44,7 +44,6 @@ PAGES = (
     "/log",
     "/status",
     "/settings",
-    "/docs",
     "/nowhere",
 )
 OPEN_PAGES = ("/sign-in", "/docs", "/scan/{token}", "/scan/forged", "/open/forged")

@@ -45,7 +45,7 @@ async def test_a_name_that_is_a_script_stays_a_name(installation: RealInstallati
     await expect(page.get_by_role("heading", level=1)).to_have_text(EVIL_NAME)
     await page.get_by_role("button", name="Delete").click()
     await expect(page.locator("dialog#confirm")).to_contain_text("for good?")
-    await page.get_by_role("button", name="No", exact=True).click()
+    await page.get_by_role("button", name="Back", exact=True).click()
     assert not asked
 
 
