@@ -15,7 +15,7 @@ import structlog
 import uvicorn
 import uvloop
 
-from switchboard.dashboard.one_time_links import one_time_url
+from switchboard.dashboard.access.one_time_links import one_time_url
 from switchboard.dashboard.services import SimulatedPhone
 from switchboard.domain.errors import StoreUnavailable
 from switchboard.logs import configure_logs

@@ -9,11 +9,11 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from switchboard.dashboard.access.passwords import Passwords
+from switchboard.dashboard.access.scan_links import ScanLinks
+from switchboard.dashboard.access.signing import Signer
 from switchboard.dashboard.dashboard import DashboardRules, dashboard_routers
-from switchboard.dashboard.passwords import Passwords
-from switchboard.dashboard.scan_links import ScanLinks
 from switchboard.dashboard.services import Services, SimulatedPhone
-from switchboard.dashboard.signing import Signer
 from switchboard.dispatcher.dispatcher import Dispatcher
 from switchboard.domain.fleet import Pace
 from switchboard.domain.pacing import Policy

@@ -24,7 +24,7 @@ def open_dashboard() -> None:
 
 
 def _link(settings: Settings) -> str:
-    from switchboard.dashboard.one_time_links import one_time_url
+    from switchboard.dashboard.access.one_time_links import one_time_url
     from switchboard.secrets import ensure_secrets
     from switchboard.wiring import system_clock
 

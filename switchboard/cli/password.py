@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import typer
 
 from switchboard.cli.client import refuse
-from switchboard.dashboard.passwords import MIN_CHARACTERS, Passwords
+from switchboard.dashboard.access.passwords import MIN_CHARACTERS, Passwords
 from switchboard.domain.errors import InvalidRequest, StoreUnavailable
 from switchboard.settings import SettingsError, load_settings
 from switchboard.store.server import StoreStartError

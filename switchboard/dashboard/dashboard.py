@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 
 from fastapi import APIRouter
 
-from switchboard.dashboard.api_reference import api_reference_pages
+from switchboard.dashboard.access.door import Door
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.one_time_links import OneTimeLinks
+from switchboard.dashboard.access.sign_in import sign_in_routes
+from switchboard.dashboard.access.signing import Signer
+from switchboard.dashboard.api.reference import api_reference_pages
 from switchboard.dashboard.catalogue import Catalogue
-from switchboard.dashboard.door import Door
-from switchboard.dashboard.gate import Gate
 from switchboard.dashboard.language import language_routes
 from switchboard.dashboard.live import live_routes
-from switchboard.dashboard.log_stream import log_stream_routes
 from switchboard.dashboard.nowhere import nowhere
-from switchboard.dashboard.one_time_links import OneTimeLinks
 from switchboard.dashboard.pages.anti_ban import anti_ban_pages
 from switchboard.dashboard.pages.api_keys import api_key_pages
 from switchboard.dashboard.pages.batches import batch_pages
@@ -21,6 +22,7 @@ from switchboard.dashboard.pages.dead_letters import dead_letter_pages
 from switchboard.dashboard.pages.health import health_pages
 from switchboard.dashboard.pages.linking import linking_pages
 from switchboard.dashboard.pages.log import log_pages
+from switchboard.dashboard.pages.log_stream import log_stream_routes
 from switchboard.dashboard.pages.messages import message_pages
 from switchboard.dashboard.pages.new_batch import new_batch_pages
 from switchboard.dashboard.pages.opening import opening_routes
@@ -32,8 +34,6 @@ from switchboard.dashboard.pages.session import session_pages
 from switchboard.dashboard.pages.settings import settings_pages
 from switchboard.dashboard.rendering import Frame, Pages
 from switchboard.dashboard.services import Services
-from switchboard.dashboard.sign_in import sign_in_routes
-from switchboard.dashboard.signing import Signer
 from switchboard.dashboard.static import Static
 from switchboard.web.auth import Guard
 

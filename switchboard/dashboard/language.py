@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.origins import local_path
 from switchboard.dashboard.catalogue import NAMES
-from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.origins import local_path
 from switchboard.dashboard.rendering import LANGUAGE
 from switchboard.domain.errors import InvalidRequest
 

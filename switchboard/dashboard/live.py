@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from switchboard.dashboard.gate import Gate
+from switchboard.dashboard.access.gate import Gate
 from switchboard.domain.errors import StoreUnavailable
 from switchboard.orchestrator.waiting import first_of
 from switchboard.store import Store

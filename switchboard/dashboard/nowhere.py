@@ -4,9 +4,9 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
-from switchboard.dashboard.gate import ErrorPages
-from switchboard.dashboard.headers import new_nonce, protect
-from switchboard.dashboard.origins import is_from_a_person
+from switchboard.dashboard.access.gate import ErrorPages
+from switchboard.dashboard.access.headers import new_nonce, protect
+from switchboard.dashboard.access.origins import is_from_a_person
 
 _API = "/api/"
 

@@ -11,10 +11,10 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import switchboard
+from switchboard.dashboard.access.signing import Signer
 from switchboard.dashboard.catalogue import NAMES, Catalogue, Texts
 from switchboard.dashboard.formats import Formats
 from switchboard.dashboard.navigation import MENU
-from switchboard.dashboard.signing import Signer
 from switchboard.dashboard.static import Static
 from switchboard.dashboard.words import Words
 from switchboard.domain.clock import Clock

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
-from switchboard.dashboard.passwords import Passwords
-from switchboard.dashboard.scan_links import ScanLinks
+from switchboard.dashboard.access.passwords import Passwords
+from switchboard.dashboard.access.scan_links import ScanLinks
 from switchboard.domain.clock import Clock
 from switchboard.domain.pacing import Policy
 from switchboard.gateway.changing import Changing

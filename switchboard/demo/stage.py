@@ -19,7 +19,7 @@ from pathlib import Path
 
 import httpx
 
-from switchboard.dashboard.one_time_links import one_time_url
+from switchboard.dashboard.access.one_time_links import one_time_url
 from switchboard.demo.leftovers import LeftoversStay, end_leftovers
 from switchboard.demo.phone import CONTROL_PORT
 from switchboard.demo.simulator import Simulator

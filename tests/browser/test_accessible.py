@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from playwright.async_api import Browser, FilePayload, expect
 
-from switchboard.dashboard.scan_links import ScanLinks
-from switchboard.dashboard.signing import Signer
+from switchboard.dashboard.access.scan_links import ScanLinks
+from switchboard.dashboard.access.signing import Signer
 from switchboard.domain.sessions import Session, State
 from switchboard.store.keys import Keys
 from tests.browser.conftest import watched_installation

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Page, expect
 
-from switchboard.dashboard.scan_links import ScanLinks
-from switchboard.dashboard.signing import Signer
+from switchboard.dashboard.access.scan_links import ScanLinks
+from switchboard.dashboard.access.signing import Signer
 from switchboard.domain.sessions import Session, State
 from tests.browser.conftest import Open, watched_installation
 from tests.browser.steps import ask_for_code, code_on, is_live, is_scannable, without_reload

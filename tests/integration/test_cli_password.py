@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from switchboard.cli import build, password
-from switchboard.dashboard.passwords import Passwords
+from switchboard.dashboard.access.passwords import Passwords
 from switchboard.store import open_store
 from switchboard.store.store import StoreRules
 

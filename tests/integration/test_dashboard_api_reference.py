@@ -12,7 +12,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from switchboard.dashboard.api_document import HERE, reference_of
+from switchboard.dashboard.api.document import HERE, reference_of
 from switchboard.dashboard.dashboard import DashboardRules, dashboard_routers
 from switchboard.gateway.gateway import gateway_routers
 from switchboard.gateway.sending import SendRules

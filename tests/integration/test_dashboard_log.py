@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 
-from switchboard.dashboard.log_rows import LogRow
-from switchboard.dashboard.log_stream import new_rows
+from switchboard.dashboard.pages.log_rows import LogRow
+from switchboard.dashboard.pages.log_stream import new_rows
 from switchboard.store.feed import Entry
 from tests.support.board import PHONES, Board, running
 from tests.support.dashboard import Desk, dashboard_app

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from switchboard.dashboard.access.one_time_links import LIFETIME_MS, one_time_url
+from switchboard.dashboard.access.passwords import Passwords
 from switchboard.dashboard.dashboard import DashboardRules
-from switchboard.dashboard.one_time_links import LIFETIME_MS, one_time_url
-from switchboard.dashboard.passwords import Passwords
 from switchboard.dashboard.services import PhoneRefused
 from tests.support.board import Board
 from tests.support.dashboard import ORIGIN, QUICK, SECRET, Shown, dashboard_app

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from switchboard.dashboard.scan_links import ScanLinks
-from switchboard.dashboard.signing import Signer
+from switchboard.dashboard.access.scan_links import ScanLinks
+from switchboard.dashboard.access.signing import Signer
 from tests.support.board import PHONES, SCAN_MS, Board, opened_board, running
 from tests.support.dashboard import SECRET, Shown, dashboard_app, opened_desk
 from tests.support.serving import serving

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from switchboard.dashboard.one_time_links import one_time_url
+from switchboard.dashboard.access.one_time_links import one_time_url
 from switchboard.settings import Settings
 from tests.support.board import UTC, Board
 from tests.support.dashboard import ORIGIN, SECRET, Desk, Shown, opened_desk

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from argon2 import PasswordHasher
 
+from switchboard.dashboard.access.passwords import Passwords
+from switchboard.dashboard.access.signing import Signer
 from switchboard.dashboard.catalogue import Catalogue
-from switchboard.dashboard.passwords import Passwords
 from switchboard.dashboard.rendering import Frame, Pages
-from switchboard.dashboard.signing import Signer
 from switchboard.dashboard.static import Static
 from switchboard.domain.errors import InvalidRequest
 from switchboard.store import Store

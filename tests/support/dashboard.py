@@ -16,11 +16,11 @@ import httpx
 from argon2 import PasswordHasher
 from fastapi import FastAPI
 
+from switchboard.dashboard.access.passwords import Passwords
+from switchboard.dashboard.access.scan_links import ScanLinks
+from switchboard.dashboard.access.signing import Signer
 from switchboard.dashboard.dashboard import DashboardRules, dashboard_routers
-from switchboard.dashboard.passwords import Passwords
-from switchboard.dashboard.scan_links import ScanLinks
 from switchboard.dashboard.services import Services, SimulatedPhone
-from switchboard.dashboard.signing import Signer
 from switchboard.gateway.gateway import gateway_services
 from switchboard.gateway.sending import SendRules
 from switchboard.settings import Settings

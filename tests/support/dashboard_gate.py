@@ -8,11 +8,11 @@ from argon2 import PasswordHasher
 from fastapi import APIRouter, File, Form, HTTPException, Request, Response, UploadFile
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
-from switchboard.dashboard.door import Door
-from switchboard.dashboard.gate import Gate, visitor_of
-from switchboard.dashboard.passwords import Passwords
-from switchboard.dashboard.sign_in import ShowsPages, sign_in_routes
-from switchboard.dashboard.signing import Signer
+from switchboard.dashboard.access.door import Door
+from switchboard.dashboard.access.gate import Gate, visitor_of
+from switchboard.dashboard.access.passwords import Passwords
+from switchboard.dashboard.access.sign_in import ShowsPages, sign_in_routes
+from switchboard.dashboard.access.signing import Signer
 from switchboard.domain.errors import InvalidTransition, StoreUnavailable
 from switchboard.store import Store
 from switchboard.web.app import create_app

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from switchboard.dashboard.api_document import HERE, Operation, operation_of, reference_of
-from switchboard.dashboard.api_schemas import Schemas, schemas_of
+from switchboard.dashboard.api.document import HERE, Operation, operation_of, reference_of
+from switchboard.dashboard.api.schemas import Schemas, schemas_of
 
 NODE = {"title": "Node", "type": "object", "properties": {"next": {"$ref": "#/x/Node"}, "at": {"type": "integer"}}}
 SCHEMAS = Schemas({"Node": NODE, "Level": {"enum": ["cold", "hot"], "type": "string"}}, {"phone": "972501234567"})

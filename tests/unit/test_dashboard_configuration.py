@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from switchboard.dashboard.catalogue import NAMES, Catalogue
-from switchboard.dashboard.configuration import THEMES, by_theme, meaning_of
+from switchboard.dashboard.pages.configuration import THEMES, by_theme, meaning_of
 from switchboard.secrets import Secrets
 from switchboard.settings import Settings
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switchboard.dashboard.scan_links import ScanClaim, ScanLinks, still_good
-from switchboard.dashboard.signing import Signer
+from switchboard.dashboard.access.scan_links import ScanClaim, ScanLinks, still_good
+from switchboard.dashboard.access.signing import Signer
 from switchboard.domain.errors import ScanLinkExpired, ScanLinkInvalid
 from switchboard.domain.sessions import Session, State
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from switchboard.dashboard.timeline import Mark, Step, timeline
+from switchboard.dashboard.pages.timeline import Mark, Step, timeline
 from switchboard.domain.messages import Message, Place, Status, Waiting
 
 

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query, Request, Response
 
-from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.limits_form import LimitsFields
-from switchboard.dashboard.limits_words import delay
+from switchboard.dashboard.access.gate import Gate
 from switchboard.dashboard.pages.limits_editor import LimitsEditor
+from switchboard.dashboard.pages.limits_form import LimitsFields
+from switchboard.dashboard.pages.limits_words import delay
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.domain.hours import DAY_MS

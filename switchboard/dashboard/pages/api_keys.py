@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Path, Request, Response
 
-from switchboard.dashboard import new_keys
-from switchboard.dashboard.gate import Gate
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.pages import new_keys
 from switchboard.dashboard.pages.settings import HERE, SettingsPage
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services

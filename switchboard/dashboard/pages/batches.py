@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter, Request, Response
 
-from switchboard.dashboard.caller import dashboard_caller
-from switchboard.dashboard.gate import Gate
+from switchboard.dashboard.access.caller import dashboard_caller
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.pages.session_names import names_of
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
-from switchboard.dashboard.session_names import names_of
 from switchboard.gateway.finishing import expected_end
 from switchboard.gateway.list_routes import BatchCursor
 from switchboard.gateway.routes import BatchId

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request, Response
 
-from switchboard.dashboard.caller import dashboard_caller
-from switchboard.dashboard.gate import Gate
+from switchboard.dashboard.access.caller import dashboard_caller
+from switchboard.dashboard.access.gate import Gate
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.domain.errors import InvalidRequest, NotFound, Refused, SwitchboardError

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Request, Response
 
+from switchboard.dashboard.access.gate import Gate
 from switchboard.dashboard.catalogue import Texts
 from switchboard.dashboard.charts import Chart, Charts
 from switchboard.dashboard.formats import Formats
-from switchboard.dashboard.gate import Gate
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.domain.condition import Finding, Mark

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from fastapi import Request, Response
 
-from switchboard.dashboard.limits_form import LimitsFields, WrongFields, seconds
-from switchboard.dashboard.limits_preview import Preview, preview
-from switchboard.dashboard.limits_words import PreviewWords, preview_words
+from switchboard.dashboard.pages.limits_form import LimitsFields, WrongFields, seconds
+from switchboard.dashboard.pages.limits_preview import Preview, preview
+from switchboard.dashboard.pages.limits_words import PreviewWords, preview_words
 from switchboard.dashboard.rendering import Pages, is_htmx
 from switchboard.dashboard.services import Services
 from switchboard.domain.accounts import Account

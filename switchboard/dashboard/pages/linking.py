@@ -7,8 +7,8 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.linking import Linking, linking_of
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.pages.link_stages import Linking, linking_of
 from switchboard.dashboard.rendering import Pages, is_htmx
 from switchboard.dashboard.services import PhoneRefused, Services
 from switchboard.domain.errors import InvalidRequest, InvalidTransition, NotFound, QrNotReady, SessionNotFound

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.log_files import as_csv, as_ndjson
-from switchboard.dashboard.log_rows import LogQuery, newest
-from switchboard.dashboard.log_stream import rows_for
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.pages.log_files import as_csv, as_ndjson
+from switchboard.dashboard.pages.log_rows import LogQuery, newest
+from switchboard.dashboard.pages.log_stream import rows_for
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 

@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from switchboard.dashboard.caller import dashboard_caller
-from switchboard.dashboard.gate import Gate
+from switchboard.dashboard.access.caller import dashboard_caller
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.pages.session_names import names_of, sessions_meant
+from switchboard.dashboard.pages.timeline import WAITS, Step, timeline
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
-from switchboard.dashboard.session_names import names_of, sessions_meant
-from switchboard.dashboard.timeline import WAITS, Step, timeline
 from switchboard.domain.ids import is_batch_id
 from switchboard.domain.messages import Place, Status
 from switchboard.gateway.list_routes import statuses_of

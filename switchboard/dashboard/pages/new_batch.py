@@ -6,12 +6,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import ValidationError
 
-from switchboard.dashboard.caller import dashboard_caller
-from switchboard.dashboard.drafts import BatchForm, Draft, draft, opted_out
-from switchboard.dashboard.gate import Gate
+from switchboard.dashboard.access.caller import dashboard_caller
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.pages.drafts import BatchForm, Draft, draft, opted_out
 from switchboard.dashboard.pages.send import new_token
+from switchboard.dashboard.pages.senders import senders
 from switchboard.dashboard.rendering import Pages, is_htmx
-from switchboard.dashboard.senders import senders
 from switchboard.dashboard.services import Services
 from switchboard.dashboard.spreadsheet import BadRow, ReadyRow
 from switchboard.domain import errors

@@ -4,8 +4,8 @@ import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.one_time_links import OneTimeLinks
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.one_time_links import OneTimeLinks
 from switchboard.dashboard.rendering import Pages, is_htmx
 
 _log = structlog.get_logger(__name__)

@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
+from switchboard.dashboard.access.gate import Gate
 from switchboard.dashboard.charts import Chart, Charts
-from switchboard.dashboard.gate import Gate
 from switchboard.dashboard.rendering import Pages, is_htmx
 from switchboard.dashboard.services import Services
 from switchboard.domain.figures import FleetFigures

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 
+from switchboard.dashboard.access.gate import Gate
 from switchboard.dashboard.catalogue import Texts
-from switchboard.dashboard.gate import Gate
 from switchboard.dashboard.rendering import Pages, is_htmx
 from switchboard.dashboard.services import Services
 from switchboard.domain.errors import InvalidRequest

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Form, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from switchboard.dashboard.caller import dashboard_caller
-from switchboard.dashboard.gate import Gate
+from switchboard.dashboard.access.caller import dashboard_caller
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.pages.senders import senders
 from switchboard.dashboard.rendering import Pages
-from switchboard.dashboard.senders import senders
 from switchboard.dashboard.services import Services
 from switchboard.domain import errors
 from switchboard.domain.hours import MINUTE_MS

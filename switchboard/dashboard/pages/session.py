@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Request, Response
 
+from switchboard.dashboard.access.gate import Gate
 from switchboard.dashboard.charts import Charts
-from switchboard.dashboard.gate import Gate
 from switchboard.dashboard.pages.session_facts import queue, recent, trust, up_time
 from switchboard.dashboard.rendering import Pages, is_htmx
 from switchboard.dashboard.services import Services

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, Response
 
-from switchboard.dashboard.configuration import by_theme
-from switchboard.dashboard.gate import Gate, visitor_of
-from switchboard.dashboard.new_keys import NewKey
-from switchboard.dashboard.origins import SIGN_IN
-from switchboard.dashboard.passwords import MAX_CHARACTERS, MIN_CHARACTERS
+from switchboard.dashboard.access.gate import Gate, visitor_of
+from switchboard.dashboard.access.origins import SIGN_IN
+from switchboard.dashboard.access.passwords import MAX_CHARACTERS, MIN_CHARACTERS
+from switchboard.dashboard.pages.configuration import by_theme
+from switchboard.dashboard.pages.new_keys import NewKey
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.domain.errors import InvalidRequest

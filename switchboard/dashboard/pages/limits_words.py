@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from switchboard.dashboard.catalogue import Texts
 from switchboard.dashboard.charts import Chart
 from switchboard.dashboard.formats import Formats
-from switchboard.dashboard.limits_preview import Preview, Prospect
+from switchboard.dashboard.pages.limits_preview import Preview, Prospect
 from switchboard.dashboard.words import Words
 from switchboard.domain.trust import Limits
 from switchboard.web.times import iso

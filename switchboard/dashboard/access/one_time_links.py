@@ -5,8 +5,8 @@ A token is short, so that a link fits a line of a terminal: when it ends, some c
 
 import secrets
 
-from switchboard.dashboard.signing import Signer
-from switchboard.dashboard.visitors import Opened
+from switchboard.dashboard.access.signing import Signer
+from switchboard.dashboard.access.visitors import Opened
 from switchboard.domain.clock import Clock
 from switchboard.store.api_keys import digest
 from switchboard.store.sign_ins import SignIns

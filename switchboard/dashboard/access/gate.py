@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from switchboard.dashboard.headers import new_nonce, protect
-from switchboard.dashboard.origins import (
+from switchboard.dashboard.access.headers import new_nonce, protect
+from switchboard.dashboard.access.origins import (
     SAFE_METHODS,
     is_from_a_person,
     is_htmx,
@@ -22,8 +22,8 @@ from switchboard.dashboard.origins import (
     refuse_cross_site,
     sign_in_url,
 )
-from switchboard.dashboard.signing import Signer
-from switchboard.dashboard.visitors import Visitor, Visitors
+from switchboard.dashboard.access.signing import Signer
+from switchboard.dashboard.access.visitors import Visitor, Visitors
 from switchboard.domain.clock import Clock
 from switchboard.domain.errors import Forbidden, InvalidRequest, SwitchboardError, Unauthorized
 from switchboard.store import Store

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from switchboard.dashboard.signing import Signer
+from switchboard.dashboard.access.signing import Signer
 from switchboard.domain.clock import Clock
 from switchboard.domain.errors import ScanLinkExpired, ScanLinkInvalid
 from switchboard.domain.sessions import Session

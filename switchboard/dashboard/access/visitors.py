@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from fastapi import Request, Response
 
-from switchboard.dashboard.signing import Signer
+from switchboard.dashboard.access.signing import Signer
 from switchboard.domain.clock import Clock
 from switchboard.domain.hours import DAY_MS
 from switchboard.store.api_keys import ApiKey, digest

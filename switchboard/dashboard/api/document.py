@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from switchboard.dashboard.api_schemas import Field, Schemas, description_of, schemas_of
+from switchboard.dashboard.api.schemas import Field, Schemas, description_of, schemas_of
 
 HERE = "http://switchboard.invalid"
 """Where the commands lead, until a page that knows its own address puts that in."""

@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import AsyncIterator, Callable
 
-from switchboard.dashboard.log_rows import LogRow
+from switchboard.dashboard.pages.log_rows import LogRow
 from switchboard.orchestrator.event_routes import shown_fields
 from switchboard.store.feed import Entry, Feed
 

@@ -2,8 +2,8 @@
 
 import ipaddress
 
-from switchboard.dashboard.passwords import Passwords
-from switchboard.dashboard.visitors import Opened, opens
+from switchboard.dashboard.access.passwords import Passwords
+from switchboard.dashboard.access.visitors import Opened, opens
 from switchboard.domain.clock import Clock
 from switchboard.domain.errors import Forbidden, RateLimited, Unauthorized
 from switchboard.store.api_keys import digest

@@ -6,9 +6,9 @@ import structlog
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from switchboard.dashboard.door import Door
-from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.origins import SIGN_IN, local_path
+from switchboard.dashboard.access.door import Door
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.origins import SIGN_IN, local_path
 from switchboard.domain.errors import Forbidden, RateLimited, SwitchboardError, Unauthorized
 from switchboard.web.errors import STATUS, error_headers
 

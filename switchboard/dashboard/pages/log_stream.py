@@ -8,8 +8,8 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from switchboard.dashboard.gate import Gate
-from switchboard.dashboard.log_rows import LogQuery, LogRow, LogRows
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.pages.log_rows import LogQuery, LogRow, LogRows
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.dashboard.words import Words

@@ -6,8 +6,8 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from markupsafe import Markup, escape
 
-from switchboard.dashboard.api_document import HERE, Reference, reference_of
-from switchboard.dashboard.gate import Gate
+from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.api.document import HERE, Reference, reference_of
 from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 

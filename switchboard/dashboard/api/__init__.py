@@ -1,0 +1,1 @@
+"""The API's reference: from the OpenAPI document to a page."""
