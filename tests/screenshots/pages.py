@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from tests.browser.steps import settled
 from tests.support.browser import Visit
 
 Prepare = Callable[[Visit], Awaitable[None]]
@@ -31,9 +32,20 @@ async def _choose_customers(visit: Visit) -> None:
     """A file of customers, and a text that names them."""
     file = {"name": "customers.csv", "mimeType": "text/csv", "buffer": CUSTOMERS.encode()}
     await visit.page.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type] # a dict of that shape
+    await visit.page.locator("[name=template]").wait_for()
+    await settled(visit.page)
     await visit.page.locator("[name=template]").fill("Hello {name}, your order is ready on {day}.")
     await visit.page.locator("[name=template]").blur()
     await visit.page.get_by_text("Hello Dana, your order is ready on Tuesday.").first.wait_for()
+    await visit.page.locator("#composed").evaluate("element => element.scrollIntoView({ block: 'end' })")
+
+
+async def _try_other_limits(visit: Visit) -> None:
+    """Before they are saved: the day they would make."""
+    for name, value in {"daily": "240", "delay": "150", "opens": "09:00", "closes": "18:00"}.items():
+        await visit.page.locator(f"[name={name}]").fill(value)
+    await visit.page.locator("#preview").filter(has_text="09:00").wait_for()
+    await settled(visit.page)
 
 
 async def _follow_the_owners_link(visit: Visit) -> None:
@@ -53,7 +65,7 @@ SHOTS = (
     Shot("scan", "/sessions/{scanning}/link", _follow_the_owners_link),
     Shot("proxies", "/proxies"),
     Shot("anti-ban", "/anti-ban"),
-    Shot("limits", "/anti-ban/{session}"),
+    Shot("limits", "/anti-ban/{session}", _try_other_limits),
     Shot("send", "/send"),
     Shot("messages", "/messages"),
     Shot("message", "/messages/{message}"),
