@@ -20,7 +20,7 @@ from switchboard.dashboard.services import SimulatedPhone
 from switchboard.domain.errors import StoreUnavailable
 from switchboard.logs import configure_logs
 from switchboard.runners.node import WorkerMissing, WorkerProgram
-from switchboard.secrets import Secrets, ensure_secrets
+from switchboard.secrets import EVERYWHERE, WITH_DASHBOARD, Secrets, ensure_secrets
 from switchboard.settings import Settings, SettingsError
 from switchboard.store import Store
 from switchboard.web.app import Routers, create_app
@@ -71,7 +71,7 @@ async def _run(settings: Settings, parts: frozenset[str], phone: SimulatedPhone 
     listener = _listen(settings, parts)
     async with opened_store(settings) as store:
         # Not before all that may fail: a start that fails must not use up the one showing of a new key.
-        secrets = ensure_secrets(settings)
+        secrets = ensure_secrets(settings, WITH_DASHBOARD if "orchestrator" in parts else EVERYWHERE)
         await _serve(settings, secrets, store, parts, listener, stop, phone)
     _log.info("stopped")
 

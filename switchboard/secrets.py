@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +17,14 @@ from pydantic import SecretStr
 
 from switchboard.settings import Settings, SettingsError
 
-_NAMES = ("api_key", "webhook_secret", "dashboard_secret")
+EVERYWHERE = ("api_key", "webhook_secret")
+WITH_DASHBOARD = (*EVERYWHERE, "dashboard_secret")
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """`generated` names those made by this very call, of which a person is shown the API key, once."""
+    """`generated` names those made by this very call, of which a person is shown the API key, once. Without a dashboard
+    there is no secret of it."""
 
     api_key: str = field(repr=False)
     webhook_secret: str = field(repr=False)
@@ -30,17 +32,17 @@ class Secrets:
     generated: frozenset[str]
 
 
-def ensure_secrets(settings: Settings) -> Secrets:
-    named: dict[str, SecretStr | None] = {name: getattr(settings, name) for name in _NAMES}
+def ensure_secrets(settings: Settings, names: Sequence[str] = WITH_DASHBOARD) -> Secrets:
+    named: dict[str, SecretStr | None] = {name: getattr(settings, name) for name in names}
     given = {name: secret.get_secret_value() for name, secret in named.items() if secret is not None}
-    missing = [name for name in _NAMES if name not in given]
+    missing = [name for name in names if name not in given]
     path = settings.data_dir / "secrets.json"
     try:
         kept, generated = _keep(path, missing) if missing else ({}, frozenset[str]())
     except OSError as error:
         raise SettingsError(f"DATA_DIR: can't keep the secrets in {path} ({error.strerror})") from error
     known = kept | given
-    return Secrets(**{name: known[name] for name in _NAMES}, generated=generated)
+    return Secrets(**{name: known.get(name, "") for name in WITH_DASHBOARD}, generated=generated)
 
 
 def _keep(path: Path, missing: list[str]) -> tuple[dict[str, str], frozenset[str]]:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import phonenumbers
 from babel import Locale
 from babel.dates import format_date, format_datetime, format_time, format_timedelta
-from babel.numbers import format_compact_decimal, format_decimal, format_percent
+from babel.numbers import format_decimal, format_percent
 
 
 class Formats:
@@ -20,14 +20,6 @@ class Formats:
 
     def number(self, value: float | None) -> str:
         return "–" if value is None else format_decimal(value, locale=self._locale)
-
-    def compact(self, value: float) -> str:
-        """12,345 as 12.3K, where there is little room."""
-        return (
-            format_compact_decimal(value, locale=self._locale, fraction_digits=1)
-            if value >= 10_000
-            else self.number(value)
-        )
 
     def percent(self, part: float, whole: float) -> str:
         return format_percent(part / whole if whole else 0, locale=self._locale)

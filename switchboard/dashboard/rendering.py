@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import switchboard
+from switchboard.dashboard.access.origins import is_htmx
 from switchboard.dashboard.access.signing import Signer
 from switchboard.dashboard.catalogue import NAMES, Catalogue, Texts
 from switchboard.dashboard.formats import Formats
@@ -148,10 +149,6 @@ class Pages:
         body = self.html(request, "toast.html", tone=tone, message=message)
         headers = {"HX-Retarget": "#toasts", "HX-Reswap": "afterbegin", "HX-Reselect": ".toast"}
         return HTMLResponse(body, status, headers=headers | ({"HX-Trigger": "changed"} if tone != "bad" else {}))
-
-
-def is_htmx(request: Request) -> bool:
-    return request.headers.get("hx-request") == "true"
 
 
 def _here(request: Request) -> str:

@@ -33,10 +33,6 @@ class Static:
             seen.update(name.encode() + path.read_bytes())
         return seen.hexdigest()[:12]
 
-    @property
-    def built(self) -> bool:
-        return "js/main.js" in self._files
-
     def url(self, name: str) -> str:
         return f"/static/{self.version}/{name}"
 

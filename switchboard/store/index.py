@@ -21,7 +21,7 @@ class WalkRules:
     """How many entries one script call looks at, and how many one page does before it is answered as it is."""
 
     step: int = 1_000
-    most: int = 200_000
+    most: int = 20_000
 
 
 class Index:

@@ -178,6 +178,11 @@ class Messages:
         queue, scheduled, jobs, dead = await self._scripts.run("waiting")
         return {"queue": queue, "scheduled": scheduled, "jobs": jobs, "dead": dead}
 
+    async def dead(self) -> int:
+        """How many dead letters and unconfirmed messages there are."""
+        async with store_errors():
+            return int(await self._client.zcard(self._keys("dead")))
+
     async def cancel(self, ids: Sequence[str], now: int, reason: str, phone: str = "") -> list[str]:
         """OK, LEFT:<status> or UNKNOWN for each; with a phone, only messages of that account."""
         rules = self._rules

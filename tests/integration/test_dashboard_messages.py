@@ -76,6 +76,13 @@ async def test_why_one_waits_is_said_in_words(board: Board, driver: Driver, desk
     assert "not chosen yet" in page.text
 
 
+@pytest.mark.parametrize(("query", "topics"), [("", "messages"), ("?to=97250", ""), ("?reference=order-1", "")])
+async def test_a_search_is_not_made_anew_at_every_message(desk: Desk, query: str, topics: str) -> None:
+    page = await desk.page(f"/messages{query}")
+    [live] = [given for given in page.attributes if given.get("id") == "messages"]
+    assert live["data-on"] == topics
+
+
 async def test_tabs_hold_what_they_say(board: Board, driver: Driver, desk: Desk) -> None:
     dead = await send(driver, board)
     await driver.nack(await driver.attempt(), FailureClass.NOT_ON_WHATSAPP)

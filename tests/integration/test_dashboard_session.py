@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from switchboard.domain.hours import DAY_MS
 from switchboard.domain.sessions import State
 from switchboard.domain.trust import Overrides
 from switchboard.store.sessions import With
@@ -89,6 +90,14 @@ async def test_up_time_is_drawn_and_told(board: Board, desk: Desk) -> None:
     page = await desk.page(HERE)
     assert "Connected for 8% of the last 24 hours" in page.text
     assert "16:00 now" in page.text
+
+
+async def test_one_connected_since_before_changes_were_kept_counts_as_up(board: Board, desk: Desk) -> None:
+    await board.proxy()
+    session = await board.linked()
+    await board.client.delete(f"{board.prefix}session:states:{session}")
+    board.now += 3 * DAY_MS
+    assert "Connected for 100% of the last 24 hours" in (await desk.page(f"/sessions/{session}")).text
 
 
 async def test_the_figures_of_today_and_of_two_weeks(board: Board, desk: Desk) -> None:

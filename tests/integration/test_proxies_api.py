@@ -179,6 +179,18 @@ async def test_a_proxy_nobody_is_on_can_be_removed(board: Board) -> None:
     assert await board.proxy() == "proxy_2"  # a name is not used twice
 
 
+async def test_one_that_is_not_to_run_has_not_moved_when_it_is_started_later(board: Board) -> None:
+    proxy = await board.proxy()
+    session = await board.linked()
+    await board.command(session, "stop")
+    await board.settle()
+    await board.delete(f"/api/proxies/{proxy}?force=true")
+    await board.proxy()
+    await board.command(session, "start")
+    await board.up()
+    assert not [told for told in await board.told("proxy.failover") if told["sessionId"] == session]
+
+
 async def test_one_that_is_in_use_is_removed_by_force_and_its_sessions_move_or_wait(board: Board) -> None:
     proxy = await board.proxy()
     moving, waiting = await board.linked(PHONES[1]), await board.linked(PHONES[2])

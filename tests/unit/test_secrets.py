@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from switchboard.secrets import ensure_secrets
+from switchboard.secrets import EVERYWHERE, ensure_secrets
 from switchboard.settings import Settings, SettingsError
 
 
@@ -111,3 +111,10 @@ def test_printing_them_shows_nothing(tmp_path: Path) -> None:
     assert known.api_key not in repr(known)
     assert known.webhook_secret not in repr(known)
     assert known.dashboard_secret not in repr(known)
+
+
+def test_a_part_without_the_dashboard_needs_no_secret_of_it(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path / "nowhere", api_key="sk_given", webhook_secret="whsec_given")
+    found = ensure_secrets(settings, EVERYWHERE)
+    assert (found.api_key, found.dashboard_secret) == ("sk_given", "")
+    assert not (tmp_path / "nowhere").exists()

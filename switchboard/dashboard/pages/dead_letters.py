@@ -32,7 +32,7 @@ def dead_letter_pages(gate: Gate, pages: Pages, services: Services) -> APIRouter
             request,
             "dead_letters.html",
             messages=found["items"],
-            total=(await services.store.messages.waiting())["dead"],
+            total=await services.store.messages.dead(),
             first="/dead-letters" if cursor else "",
             more="/dead-letters?" + urlencode({"cursor": found["nextCursor"]}) if found["nextCursor"] else "",
         )

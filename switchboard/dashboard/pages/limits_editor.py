@@ -6,10 +6,11 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from fastapi import Request, Response
 
+from switchboard.dashboard.access.origins import is_htmx
 from switchboard.dashboard.pages.limits_form import LimitsFields, WrongFields, seconds
 from switchboard.dashboard.pages.limits_preview import Preview, preview
 from switchboard.dashboard.pages.limits_words import PreviewWords, preview_words
-from switchboard.dashboard.rendering import Pages, is_htmx
+from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.domain.accounts import Account
 from switchboard.domain.trust import PRESETS, Overrides, TrustLevel

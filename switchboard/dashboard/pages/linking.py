@@ -8,8 +8,9 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.origins import is_htmx
 from switchboard.dashboard.pages.link_stages import Linking, linking_of
-from switchboard.dashboard.rendering import Pages, is_htmx
+from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import PhoneRefused, Services
 from switchboard.domain.errors import InvalidRequest, InvalidTransition, NotFound, QrNotReady, SessionNotFound
 from switchboard.domain.phones import PhoneError, normalise

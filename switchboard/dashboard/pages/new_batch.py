@@ -8,10 +8,11 @@ from pydantic import ValidationError
 
 from switchboard.dashboard.access.caller import dashboard_caller
 from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.origins import is_htmx
 from switchboard.dashboard.pages.drafts import BatchForm, Draft, draft, opted_out
 from switchboard.dashboard.pages.send import new_token
 from switchboard.dashboard.pages.senders import senders
-from switchboard.dashboard.rendering import Pages, is_htmx
+from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.dashboard.spreadsheet import BadRow, ReadyRow
 from switchboard.domain import errors
@@ -87,8 +88,9 @@ class _Desk:
         try:
             answer = await sending.send_batch(dashboard_caller(), _request(form, made.rows), token)
         except errors.InvalidRequest as error:
-            refused = made.without(_refused(error, made.rows))
-            return await self.show(request, form, refused, self._pages.texts(request)("batches.nothing_queued"), 400)
+            rows = _refused(error, made.rows)
+            said = self._pages.texts(request)("batches.nothing_queued") if rows else self._pages.explain(request, error)
+            return await self.show(request, form, made.without(rows), said, 400)
         except (errors.SessionNotFound, errors.Refused) as error:
             if isinstance(error, errors.IdempotencyConflict):  # another batch than the one that was sent
                 form = form.model_copy(update={"token": new_token()})

@@ -6,7 +6,8 @@ from fastapi.responses import RedirectResponse
 
 from switchboard.dashboard.access.gate import Gate
 from switchboard.dashboard.access.one_time_links import OneTimeLinks
-from switchboard.dashboard.rendering import Pages, is_htmx
+from switchboard.dashboard.access.origins import is_htmx
+from switchboard.dashboard.rendering import Pages
 
 _log = structlog.get_logger(__name__)
 

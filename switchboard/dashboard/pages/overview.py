@@ -6,8 +6,9 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 
 from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.origins import is_htmx
 from switchboard.dashboard.charts import Chart, Charts
-from switchboard.dashboard.rendering import Pages, is_htmx
+from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.domain.figures import FleetFigures
 from switchboard.domain.hours import DAY_MS

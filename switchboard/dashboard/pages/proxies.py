@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 
 from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.origins import is_htmx
 from switchboard.dashboard.catalogue import Texts
-from switchboard.dashboard.rendering import Pages, is_htmx
+from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.domain.errors import InvalidRequest
 from switchboard.orchestrator.proxy_routes import ProxyId

@@ -10,12 +10,13 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from markupsafe import Markup
 
 from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.origins import is_htmx
 from switchboard.dashboard.access.scan_links import ScanClaim, still_good
 from switchboard.dashboard.catalogue import NAMES
 from switchboard.dashboard.language import remember
 from switchboard.dashboard.live import changes
 from switchboard.dashboard.pages.link_stages import linking_of
-from switchboard.dashboard.rendering import Pages, is_htmx
+from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.domain.errors import ScanLinkExpired, ScanLinkInvalid
 from switchboard.domain.sessions import Session

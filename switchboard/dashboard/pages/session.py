@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Request, Response
 
 from switchboard.dashboard.access.gate import Gate
+from switchboard.dashboard.access.origins import is_htmx
 from switchboard.dashboard.charts import Charts
 from switchboard.dashboard.pages.session_facts import queue, recent, trust, up_time
-from switchboard.dashboard.rendering import Pages, is_htmx
+from switchboard.dashboard.rendering import Pages
 from switchboard.dashboard.services import Services
 from switchboard.domain import hours
 from switchboard.domain.errors import MessageNotFound, SessionNotFound
@@ -123,7 +124,7 @@ async def _everything(pages: Pages, services: Services, request: Request, sessio
         "sharing": sorted(await services.sessions.sharing(session.id) - {session.id}),
         "trust": await trust(services, session),
         "limits": await services.reading.limits(session.id) if session.phone else None,
-        "up": await up_time(services, session.id),
+        "up": await up_time(services, session),
         "today": charts.by_hour(today["hours"], _FIGURES),  # type: ignore[arg-type]
         "days": charts.by_day(days, _FIGURES),
         "queue": await queue(services, session),

@@ -6,7 +6,7 @@ from typing import Any
 
 from switchboard.dashboard.services import Services
 from switchboard.domain.hours import DAY_MS
-from switchboard.domain.sessions import Session
+from switchboard.domain.sessions import Session, State
 from switchboard.domain.uptime import Span, share_up, strip
 from switchboard.web.times import iso, iso_or_none
 
@@ -40,11 +40,14 @@ class UpTime:
     width: int = _WIDTH
 
 
-async def up_time(services: Services, session: str) -> UpTime:
+async def up_time(services: Services, session: Session) -> UpTime:
     """Of the last 24 hours, or of as much of them as is known."""
     end = services.clock()
     day_ago = end - DAY_MS
-    spans = strip(await services.store.sessions.states(session, day_ago), day_ago, end)
+    changes = await services.store.sessions.states(session.id, day_ago)
+    if not changes and session.state is State.CONNECTED and session.connected_at:
+        changes = [(session.connected_at, session.state)]  # since before changes were written down
+    spans = strip(changes, day_ago, end)
     start = spans[0].start if spans else day_ago
     known = end - start if spans else 0
 

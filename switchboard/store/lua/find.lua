@@ -1,4 +1,4 @@
--- One step of a walk through an index, newest first, or through the rows of a batch in their order. Moves nothing;
+-- One step of a walk through an index, newest first, or through the rows of a batch in their order. Moves no message;
 -- entries of what is gone leave the index when they are met.
 --
 -- ARGV[1]  JSON { index: messages | batches, rows: batchId or '', after: where the walk stands or '',

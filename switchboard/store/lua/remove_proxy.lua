@@ -10,10 +10,12 @@ if #sessions > 0 and ARGV[2] ~= '1' then return { 'IN_USE', unpack(sessions) } e
 for _, session in ipairs(sessions) do
   local s = call('HMGET', K_session(session), 'phone', 'wanted')
   release(session)
-  call('HSET', K_session(session), 'left', proxy)
   call('HINCRBY', K_session(session), 'generation', 1)
   if s[1] then detach(session, s[1], now) end
-  if s[2] == 'run' then turn(session, 'disconnected', 'proxy_removed', now) end
+  if s[2] == 'run' then
+    call('HSET', K_session(session), 'left', proxy)
+    turn(session, 'disconnected', 'proxy_removed', now)
+  end
 end
 call('DEL', K_proxy(proxy), K_proxy_sessions(proxy))
 call('SREM', K_proxies, proxy)

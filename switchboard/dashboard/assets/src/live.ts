@@ -1,6 +1,6 @@
 /**
  * Keeps the page true. The server tells in one stream what has changed; the elements that show it (`data-on="topic …"`,
- * `hx-trigger="refresh"`) then fetch themselves through htmx: at most once a second each, not under a person's hands,
+ * `hx-trigger="refresh"`) then fetch themselves through htmx: at most every other second, not under a person's hands,
  * not while nobody looks.
  */
 
@@ -12,7 +12,7 @@ import { tellSignedOut } from './signed_out.js'
 import { Stream } from './stream.js'
 import { listensTo, outermost, topicsIn } from './topics.js'
 
-const GAP_MS = 1_000
+const GAP_MS = 2_000
 /** A browser allows six connections to a server: a page that nobody looks at must not hold one for long. */
 const HIDDEN_MS = 30_000
 /** Not everything that a page shows is told when it changes: a look now and then. */

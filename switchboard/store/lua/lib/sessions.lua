@@ -81,7 +81,7 @@ end
 -- The link is over: its auth data is to be put aside, and the next start asks for a scan.
 local function unlink(session)
   leave_phone(session)
-  call('HDEL', K_session(session), 'linked', 'scanBy', 'qr', 'qrUntil', 'code', 'codeUntil', 'codePhone')
+  call('HDEL', K_session(session), 'linked', 'scanBy', 'qr', 'qrUntil', 'code', 'codeUntil', 'codePhone', 'left')
   call('HSET', K_session(session), 'aside', 1)
   local proxy = call('HGET', K_session(session), 'proxy')
   if proxy then call('SET', K_temp(session), proxy) end
