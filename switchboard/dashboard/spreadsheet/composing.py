@@ -35,6 +35,8 @@ class BadRow:
     text       empty_text
     text       text_too_long       how many characters it has
     reference  reference_too_long  how many characters it has
+    to         opted_out           (found by whoever asks the store) they asked not to be written to
+    any        refused             (by the gateway) its own sentence
     row        duplicate           the number of the row that says the same to the same
     """
 

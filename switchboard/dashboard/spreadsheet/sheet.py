@@ -15,6 +15,7 @@ class SheetError(ValueError):
     not_text              a `kind` of file (xlsx, xls, pdf, binary, unknown) that has to be exported as CSV
     open_quote            the quote that opens in the row at `line` never closes
     not_mapped            nobody said which column is the `field`
+    template_too_long     it is far longer than a message of `most` characters
     unknown_placeholder   the template asks for `name`, and no column has that name
     """
 
